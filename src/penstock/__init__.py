@@ -1,0 +1,1 @@
+"""Predictive elasticity for stream processing on Apache Spark."""

@@ -1,0 +1,3 @@
+"""The groupings by name."""
+
+GROUPINGS = ("shuffle", "fields", "load_balancing")

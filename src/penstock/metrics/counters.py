@@ -1,0 +1,101 @@
+"""Cumulative counters: what a run has done since it started, per replica, operator and source.
+
+The engine and the simulator produce them; the monitor turns the difference of two of them into the loads of
+an interval. Counters never go back, except that a batch which is done again replaces its first try.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from penstock.metrics.latency import LatencyHistogram, merged
+
+
+class ReplicaCounters(msgspec.Struct):
+    """What one replica has done since the run's start."""
+
+    received: dict[str, int] = msgspec.field(default_factory=dict)  # by sender (operator or source)
+    processed: int = 0
+    emitted: dict[str, int] = msgspec.field(default_factory=dict)  # by output stream
+    sent: dict[str, int] = msgspec.field(default_factory=dict)  # by receiving operator
+    dropped: dict[str, int] = msgspec.field(default_factory=dict)  # by cause
+    repeated: int = 0  # events that an idempotent sink had already stored
+    busy_s: float = 0.0  # inside the operator's function, computing or waiting
+    cpu_s: float = 0.0
+    queued: int = 0  # events waiting in the replica's own queue now
+    latency: LatencyHistogram = msgspec.field(default_factory=LatencyHistogram)  # end to end, at sinks
+
+    def add(self, other: ReplicaCounters) -> None:
+        """Add another replica's counters, or another batch's, to these."""
+        for mine, theirs in (
+            (self.received, other.received),
+            (self.emitted, other.emitted),
+            (self.sent, other.sent),
+            (self.dropped, other.dropped),
+        ):
+            for name, count in theirs.items():
+                mine[name] = mine.get(name, 0) + count
+        self.processed += other.processed
+        self.repeated += other.repeated
+        self.busy_s += other.busy_s
+        self.cpu_s += other.cpu_s
+        self.queued += other.queued
+        self.latency.merge(other.latency)
+
+
+def total(counters: Iterable[ReplicaCounters]) -> ReplicaCounters:
+    """The sum of several replicas' counters."""
+    result = ReplicaCounters()
+    for one in counters:
+        result.add(one)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCounters:
+    """One operator: its replicas' counters, which replicas are active, and the events waiting for it."""
+
+    replicas: Mapping[int, ReplicaCounters]
+    active: tuple[int, ...]
+    pool: int
+    backlog: int  # sent to the operator and not yet processed or dropped, wherever they wait
+    age_s: float = 0.0  # how long ago the stalest of its replicas was last heard of
+
+    @property
+    def total(self) -> ReplicaCounters:
+        """The sum over all replicas."""
+        return total(self.replicas.values())
+
+    @property
+    def execution_time_s(self) -> float | None:
+        """Mean time of one event on one replica; None before the first event."""
+        sum_ = self.total
+        return sum_.busy_s / sum_.processed if sum_.processed else None
+
+
+@dataclass(frozen=True, slots=True)
+class RunCounters:
+    """A whole run at one moment; operators in topological order."""
+
+    time_s: float
+    sources: Mapping[str, int]  # events that entered the topology, by source
+    operators: Mapping[str, OperatorCounters]
+    restarts: int = 0
+    missing: frozenset[str] = field(default_factory=frozenset)  # operators that some replica says nothing of
+
+    @property
+    def latency(self) -> LatencyHistogram:
+        """End-to-end latency over all sinks."""
+        return merged(r.latency for o in self.operators.values() for r in o.replicas.values())
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Dropped events by cause, over all operators."""
+        causes: dict[str, int] = {}
+        for operator in self.operators.values():
+            for cause, count in operator.total.dropped.items():
+                causes[cause] = causes.get(cause, 0) + count
+        return causes

@@ -1,0 +1,108 @@
+"""An operator: a vertex of the topology, a user's function run by replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+Event = Any  # a mapping, a msgspec Struct or a dataclass
+DEFAULT_STREAM = "out"
+
+
+class To:
+    """An event bound for a named output stream.
+
+    >>> To("news", {"text": "flood"})
+    To('news', {'text': 'flood'})
+    """
+
+    __slots__ = ("event", "stream")
+
+    def __init__(self, stream: str, event: Event) -> None:
+        self.stream = stream
+        self.event = event
+
+    def __repr__(self) -> str:
+        return f"To({self.stream!r}, {self.event!r})"
+
+
+Output = Event | To | Iterable[Event | To] | None
+Function = Callable[[Any], Output]
+
+
+@runtime_checkable
+class Process(Protocol):
+    """An operator as a class. Each replica opens a copy of its own; `open`, `close` and `process_many` are optional.
+
+    `open(context)` comes before the first event and `close()` after the last. `process_many(events)`, where there
+    is one, is called instead of `process` and returns one output for each event.
+    """
+
+    def process(self, event: Any) -> Output:
+        """Give none, one or many events for one event."""
+
+
+class Context(Protocol):
+    """What a replica tells the operator it opens."""
+
+    @property
+    def operator(self) -> str:
+        """The operator's name."""
+
+    @property
+    def replica(self) -> int:
+        """The number of this replica in the pool."""
+
+    @property
+    def event_ids(self) -> list[str]:
+        """Ids of the events now being processed, in order; the same event has the same id when it is repeated."""
+
+    def repeated(self, count: int) -> None:
+        """Say that `count` of the events had been stored before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One output stream of an operator or source: `clean.out`, `dispatch.news`."""
+
+    sender: str
+    name: str = DEFAULT_STREAM
+
+    def __str__(self) -> str:
+        return f"{self.sender}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec:
+    """Where events enter: declared in the topology, bound to a real source when it is run."""
+
+    name: str
+    place: str
+
+    def __str__(self) -> str:
+        return f"source {self.name!r} ({self.place})"
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """What the user declared of one operator."""
+
+    name: str
+    run: Function | Process
+    inputs: tuple[Stream, ...]
+    outputs: tuple[str, ...]
+    pool: int
+    grouping: str
+    key: str | Callable[[Any], object] | None
+    execution_time_ms: float | None
+    selectivity: Mapping[str, float]
+    on_error: str
+    place: str
+
+    def __getitem__(self, stream: str) -> Stream:
+        """The named output stream, to be given as an input of another operator."""
+        return Stream(self.name, stream)
+
+    def __str__(self) -> str:
+        return f"operator {self.name!r} ({self.place})"

@@ -1,0 +1,155 @@
+"""A topology: a DAG of operators, declared in plain Python.
+
+>>> topology = Topology("shout")
+>>> words = topology.source("words")
+>>> loud = topology.operator("loud", lambda e: {"word": e["word"].upper()}, inputs=words, pool=2)
+>>> end = topology.operator("end", print, inputs=loud)
+>>> [level for level in topology.levels()]
+[('loud',), ('end',)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from penstock.errors import TopologyError
+from penstock.topology import validation
+from penstock.topology.operator import DEFAULT_STREAM, Function, Operator, Process, SourceSpec, Stream
+from penstock.topology.place import caller_place
+
+Input = Operator | SourceSpec | Stream | str
+
+
+class Topology:
+    """Operators and sources by name; `check()` says whether it can run."""
+
+    def __init__(self, name: str, *, pool: int = 4) -> None:
+        self.name = name
+        self.pool = pool
+        self.sources: dict[str, SourceSpec] = {}
+        self.operators: dict[str, Operator] = {}
+
+    def source(self, name: str) -> SourceSpec:
+        """Declare where events enter."""
+        spec = SourceSpec(name, caller_place())
+        validation.check_name(str(spec), name, [*self.sources.values(), *self.operators.values()])
+        self.sources[name] = spec
+        return spec
+
+    def operator(
+        self,
+        name: str,
+        run: Function | Process,
+        *,
+        inputs: Input | Iterable[Input],
+        outputs: str | Iterable[str] = DEFAULT_STREAM,
+        pool: int | None = None,
+        grouping: str | None = None,
+        key: str | Callable[[Any], object] | None = None,
+        execution_time_ms: float | None = None,
+        selectivity: float | Mapping[str, float] | None = None,
+        on_error: str = "fail",
+    ) -> Operator:
+        """Declare an operator.
+
+        `inputs`: what it reads: operators, sources, their streams (`dispatch["news"]`), or names (`"dispatch.news"`).
+        `pool`: the replicas it may at most have. `grouping`: who gets each event (`shuffle`; `fields`, the default
+        with a `key`; `load_balancing`). `on_error`: what to do with an event on which `run` raises: `fail` the run
+        or `drop` and count it.
+        """
+        names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+        if selectivity is None:
+            selectivity = {}
+        operator = Operator(
+            name=name,
+            run=run,
+            inputs=tuple(_stream(one) for one in _listed(inputs)),
+            outputs=names,
+            pool=self.pool if pool is None else pool,
+            grouping=grouping or ("fields" if key is not None else "shuffle"),
+            key=key,
+            execution_time_ms=execution_time_ms,
+            selectivity=selectivity if isinstance(selectivity, Mapping) else dict.fromkeys(names, selectivity),
+            on_error=on_error,
+            place=caller_place(),
+        )
+        validation.check_name(str(operator), name, [*self.sources.values(), *self.operators.values()])
+        validation.check_operator(operator)
+        self.operators[name] = operator
+        for derived in ("_graph", "_depths", "sinks"):
+            self.__dict__.pop(derived, None)
+        return operator
+
+    def check(self) -> None:
+        """Raise a TopologyError unless the topology can run."""
+        validation.check_graph(self)
+
+    def replaced(self, name: str, **changes: Any) -> None:
+        """Declare an operator anew with some parts changed (a pool from the command line, say)."""
+        operator = replace(self[name], **changes)
+        validation.check_operator(operator)
+        self.operators[name] = operator
+
+    def __getitem__(self, name: str) -> Operator:
+        try:
+            return self.operators[name]
+        except KeyError:
+            known = ", ".join(self.operators) or "none"
+            raise TopologyError(f"topology {self.name!r}: no operator {name!r}; known: {known}") from None
+
+    @cached_property
+    def _graph(self) -> dict[str, tuple[str, ...]]:
+        return {o.name: tuple(dict.fromkeys(s.sender for s in o.inputs)) for o in self.operators.values()}
+
+    def predecessors(self, name: str) -> tuple[str, ...]:
+        """Operators and sources that feed the operator."""
+        return self._graph[name]
+
+    def receivers(self, stream: Stream) -> tuple[str, ...]:
+        """Operators that read the stream, in order of declaration; each gets every event of it."""
+        return tuple(o.name for o in self.operators.values() if stream in o.inputs)
+
+    def successors(self, name: str) -> tuple[str, ...]:
+        """Operators that read any stream of the operator or source."""
+        return tuple(o for o, senders in self._graph.items() if name in senders)
+
+    @cached_property
+    def sinks(self) -> tuple[str, ...]:
+        """Operators that nobody reads."""
+        return tuple(name for name in self.operators if not self.successors(name))
+
+    def level(self, name: str) -> int:
+        """0 for a source; an operator is one above its deepest predecessor."""
+        return self._depths[name]
+
+    @cached_property
+    def _depths(self) -> dict[str, int]:
+        depths = dict.fromkeys(self.sources, 0)
+        for name in validation.topological_order(self):
+            depths[name] = 1 + max(depths[sender] for sender in self._graph[name])
+        return depths
+
+    def levels(self) -> list[tuple[str, ...]]:
+        """The operators of each level, from level 1 on."""
+        height = max(self._depths.values())
+        return [tuple(o for o in self.operators if self._depths[o] == n) for n in range(1, height + 1)]
+
+    def in_order(self) -> list[str]:
+        """Operators in topological order."""
+        return [name for level in self.levels() for name in level]
+
+
+def _listed(inputs: Input | Iterable[Input]) -> list[Input]:
+    return [inputs] if isinstance(inputs, Operator | SourceSpec | Stream | str) else list(inputs)
+
+
+def _stream(reference: Input) -> Stream:
+    if isinstance(reference, Stream):
+        return reference
+    if isinstance(reference, str):
+        sender, _, name = reference.partition(".")
+        return Stream(sender, name or DEFAULT_STREAM)
+    return Stream(reference.name)

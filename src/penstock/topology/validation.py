@@ -1,0 +1,169 @@
+"""The rules a topology must keep, each with a message that names operator, rule, value and place."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Iterable
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING
+
+import cloudpickle
+
+from penstock.errors import TopologyError
+from penstock.grouping.names import GROUPINGS
+from penstock.topology.event_type import event_type
+from penstock.topology.operator import DEFAULT_STREAM, Operator, Process, SourceSpec
+
+if TYPE_CHECKING:
+    from penstock.topology.topology import Topology
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+def check_name(thing: str, name: str, declared: Iterable[Operator | SourceSpec]) -> None:
+    """Names are words and are used once."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise TopologyError(f"{thing}: a name is a letter or _ followed by letters, digits, _ or -; got {name!r}")
+    for other in declared:
+        if other.name == name:
+            raise TopologyError(f"{thing}: the name {name!r} is already taken by {other}")
+
+
+def check_operator(operator: Operator) -> None:
+    """Rules that need to know nothing but the operator itself."""
+    if isinstance(operator.pool, bool) or not isinstance(operator.pool, int) or operator.pool < 1:
+        raise TopologyError(f"{operator}: pool must be at least 1; got {operator.pool!r}")
+    if operator.grouping not in GROUPINGS:
+        raise TopologyError(f"{operator}: grouping must be one of {', '.join(GROUPINGS)}; got {operator.grouping!r}")
+    if operator.grouping == "fields" and operator.key is None:
+        raise TopologyError(f"{operator}: grouping 'fields' needs a key; got none")
+    if operator.on_error not in ("fail", "drop"):
+        raise TopologyError(f"{operator}: on_error must be 'fail' or 'drop'; got {operator.on_error!r}")
+    if not operator.inputs:
+        raise TopologyError(f"{operator}: an operator needs at least one input; got none")
+    for stream in operator.inputs:
+        if operator.inputs.count(stream) > 1:
+            raise TopologyError(f"{operator}: reads '{stream}' twice")
+    if not operator.outputs or len(set(operator.outputs)) < len(operator.outputs):
+        raise TopologyError(f"{operator}: output streams must be named, each once; got {operator.outputs!r}")
+    _check_numbers(operator)
+    _check_run(operator)
+
+
+def _check_numbers(operator: Operator) -> None:
+    time_ms = operator.execution_time_ms
+    if time_ms is not None and not (math.isfinite(time_ms) and time_ms > 0):
+        raise TopologyError(f"{operator}: execution_time_ms must be above 0; got {time_ms!r}")
+    for stream, value in operator.selectivity.items():
+        if stream not in operator.outputs:
+            raise TopologyError(
+                f"{operator}: selectivity names the stream {stream!r}; its streams are {', '.join(operator.outputs)}"
+            )
+        if not (math.isfinite(value) and value >= 0):
+            raise TopologyError(f"{operator}: selectivity must not be negative; got {value!r} for {stream!r}")
+
+
+def _check_run(operator: Operator) -> None:
+    run = operator.run
+    if isinstance(run, type):
+        raise TopologyError(f"{operator}: give an instance of {run.__name__}, not the class itself")
+    if not callable(run) and not isinstance(run, Process):
+        raise TopologyError(f"{operator}: needs a function or an object with process(event); got {run!r}")
+    try:
+        event_type(run)
+    except Exception as error:
+        raise TopologyError(f"{operator}: the type of its events cannot be read: {error}") from error
+
+
+def check_graph(topology: Topology) -> None:
+    """Rules over the whole: sources, references, cycles, reach, and what can be shipped to a worker."""
+    if not topology.operators:
+        raise TopologyError(f"topology {topology.name!r}: needs at least one operator; got none")
+    if not topology.sources:
+        raise TopologyError(f"topology {topology.name!r}: needs at least one source; got none")
+    for operator in topology.operators.values():
+        _check_references(topology, operator)
+    topological_order(topology)
+    _check_reach(topology)
+    for operator in topology.operators.values():
+        _check_streams_read(topology, operator)
+        _check_shippable(operator)
+
+
+def _check_references(topology: Topology, operator: Operator) -> None:
+    for stream in operator.inputs:
+        if stream.sender in topology.sources:
+            outputs: tuple[str, ...] = (DEFAULT_STREAM,)
+        elif stream.sender in topology.operators:
+            outputs = topology.operators[stream.sender].outputs
+        else:
+            known = ", ".join([*topology.sources, *topology.operators])
+            raise TopologyError(f"{operator}: reads {stream.sender!r}, which does not exist; known: {known}")
+        if stream.name not in outputs:
+            raise TopologyError(
+                f"{operator}: reads '{stream}', but {stream.sender!r} has no stream {stream.name!r}; "
+                f"its streams: {', '.join(outputs)}"
+            )
+
+
+def topological_order(topology: Topology) -> list[str]:
+    """Operators so that each comes after all it reads from."""
+    graph = {o: [s for s in topology.predecessors(o) if s in topology.operators] for o in topology.operators}
+    try:
+        return list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        round_trip = list(reversed(error.args[1]))
+        first = topology.operators[round_trip[0]]
+        raise TopologyError(f"{first}: a topology has no cycles; got {' → '.join(round_trip)}") from None
+
+
+def _check_reach(topology: Topology) -> None:
+    reached, frontier = set(topology.sources), list(topology.sources)
+    while frontier:
+        new = [o for o in topology.successors(frontier.pop()) if o not in reached]
+        reached.update(new)
+        frontier.extend(new)
+    for operator in topology.operators.values():
+        if operator.name not in reached:
+            raise TopologyError(f"{operator}: cannot be reached from any source")
+    for source in topology.sources.values():
+        if not topology.successors(source.name):
+            raise TopologyError(f"{source}: is read by no operator")
+
+
+def _check_streams_read(topology: Topology, operator: Operator) -> None:
+    for name in operator.outputs:
+        if name != DEFAULT_STREAM and not topology.receivers(operator[name]):
+            raise TopologyError(f"{operator}: nobody reads its stream {name!r}")
+
+
+def _check_shippable(operator: Operator) -> None:
+    for part, value in (("run", operator.run), ("key", operator.key)):
+        try:
+            cloudpickle.dumps(value)
+        except Exception as error:
+            held = _unshippable_part(value)
+            raise TopologyError(
+                f"{operator}: {part} cannot be shipped to a worker{held}: {error}; open such things in open(), "
+                "which runs in the worker"
+            ) from error
+
+
+def _unshippable_part(value: object) -> str:
+    """Which captured variable or attribute is to blame, as ' because of …', or nothing."""
+    held: dict[str, object] = dict(getattr(value, "__dict__", {}))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        held |= {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    code, cells = getattr(value, "__code__", None), getattr(value, "__closure__", None)
+    if code is not None:
+        held |= {name: cell.cell_contents for name, cell in zip(code.co_freevars, cells or (), strict=True)}
+        known = getattr(value, "__globals__", {})
+        held |= {name: known[name] for name in code.co_names if name in known}
+    for name, part in held.items():
+        try:
+            cloudpickle.dumps(part)
+        except Exception:
+            return f" because of {name!r} ({type(part).__name__})"
+    return ""
