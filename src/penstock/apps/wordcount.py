@@ -1,0 +1,67 @@
+"""The word count of E2DF: sentences are split, words counted by key, and the counts consumed.
+
+sentences → split → counter (keyed by word) → consumer
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from penstock.apps.events.sentences import WORDS_PER_SENTENCE
+from penstock.apps.options import AppOptions, Tuning
+from penstock.apps.waiting import wait
+from penstock.topology import Context, Topology
+
+SERVICE_MS = {"split": 3.0, "counter": 2.0, "consumer": 2.0}
+POOLS = {"split": 4, "counter": 8, "consumer": 8}
+
+
+def build(options: AppOptions) -> Topology:
+    """The topology, with the caller's options."""
+    tuning = Tuning("wordcount", options, SERVICE_MS, POOLS)
+    topology = Topology("wordcount")
+    sentences = topology.source("sentences")
+    words = topology.operator(
+        "split",
+        tuning.run("split", split),
+        inputs=sentences,
+        selectivity=WORDS_PER_SENTENCE,
+        **tuning.declared("split"),
+    )
+    counts = topology.operator(
+        "counter",
+        WordCounter(tuning.service_ms["counter"]),
+        inputs=words,
+        key="word",
+        selectivity=1.0,
+        **tuning.declared("counter", keyed=True),
+    )
+    topology.operator(
+        "consumer", tuning.sink("consumer"), inputs=counts, selectivity=0.0, **tuning.declared("consumer")
+    )
+    return topology
+
+
+def split(sentence: dict[str, Any]) -> list[dict[str, Any]]:
+    """One event for each word."""
+    return [{"word": word} for word in sentence["sentence"].lower().split()]
+
+
+class WordCounter:
+    """How often each word has come to this replica so far."""
+
+    def __init__(self, service_ms: float) -> None:
+        self.service_ms = service_ms
+        self._counts: Counter[str] = Counter()
+
+    def open(self, context: Context) -> None:  # noqa: ARG002 - every operator is opened alike
+        """Start from nothing."""
+        self._counts = Counter()
+
+    def process(self, event: dict[str, Any]) -> dict[str, Any]:
+        """The word with its running count."""
+        word = event["word"]
+        self._counts[word] += 1
+        wait(self.service_ms)
+        return {"word": word, "count": self._counts[word]}

@@ -1,0 +1,1 @@
+"""The MAPE loop: monitor, analyze, plan, execute, on an injected clock."""

@@ -1,0 +1,221 @@
+"""The agent: one in each Python worker process, between its replica and the driver.
+
+Counters go up, routing comes down, about once a second and at once when something changes. If the channel breaks,
+the replica goes on with the routing it has, and the agent tries again; counters are cumulative, so nothing is missed.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import select
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from penstock.engine.lifecycle import close_all
+from penstock.engine.messages import (
+    LENGTH,
+    MAX_FRAME_BYTES,
+    BatchEnd,
+    Downward,
+    Hello,
+    Position,
+    Proof,
+    Report,
+    Reports,
+    Routing,
+    StartQuery,
+    Upward,
+    downward,
+    frame,
+    proof,
+)
+from penstock.engine.program import Channel, Program
+from penstock.metrics.counters import ReplicaCounters
+
+RETRY_S = 0.5
+HEARTBEAT_S = 2.0
+ANSWER_TIMEOUT_S = 30.0
+KEPT_ROLES = 64
+
+_agents: dict[str, Agent] = {}
+_lock = threading.Lock()
+
+
+def agent_for(program: Program) -> Agent:
+    """This process's agent for a run; there is one for as long as the process lives."""
+    with _lock:
+        agent = _agents.get(program.run)
+        if agent is None or agent.pid != os.getpid():
+            agent = _agents[program.run] = Agent(program.run, program.channel, Routing(0, dict(program.routing)))
+        return agent
+
+
+class Role:
+    """One replica's part in one batch, as the agent reports it."""
+
+    def __init__(self, report: Report, refresh: Callable[[ReplicaCounters], None]) -> None:
+        self.report = report
+        self._refresh = refresh
+        self._sent = b""
+
+    def changed(self) -> bool:
+        """Whether there is something new to say."""
+        self._refresh(self.report.counters)
+        encoded = msgspec.msgpack.encode(self.report)
+        changed, self._sent = encoded != self._sent, encoded
+        return changed
+
+    def forget_sent(self) -> None:
+        """Say it all again, the next time."""
+        self._sent = b""
+
+
+class Agent:
+    """A background thread that keeps one connection to the driver."""
+
+    def __init__(self, run: str, channel: Channel, routing: Routing) -> None:
+        self.pid = os.getpid()
+        self.routing = routing
+        self._run = run
+        self._channel = channel
+        self._roles: deque[Role] = deque(maxlen=KEPT_ROLES)
+        self._answers: dict[int, Position] = {}
+        self._answered = threading.Condition()
+        self._waiting: StartQuery | BatchEnd | None = None
+        self._first_routing = threading.Event()
+        self._wake, self._woken = socket.socketpair()
+        self._woken.setblocking(False)
+        self._inbound = bytearray()
+        threading.Thread(target=self._serve, name="penstock-agent", daemon=True).start()
+
+    def join(self, role: Role) -> None:
+        """Report this role from now on."""
+        self._roles.append(role)
+        self.wake()
+
+    def wake(self) -> None:
+        """Report soon."""
+        self._wake.send(b"w")
+
+    def wait_for_routing(self, timeout_s: float) -> bool:
+        """Wait until the driver has been heard at least once."""
+        return self._first_routing.wait(timeout_s)
+
+    def ask(self, question: StartQuery | BatchEnd) -> int:
+        """The driver's answer; asked again after every broken connection until the time is over."""
+        with self._answered:
+            self._answers.pop(question.batch, None)
+            self._waiting = question
+            self.wake()
+            if not self._answered.wait_for(lambda: question.batch in self._answers, ANSWER_TIMEOUT_S):
+                raise TimeoutError(f"the driver did not answer within {ANSWER_TIMEOUT_S:g} s: {question}")
+            self._waiting = None
+            return self._answers.pop(question.batch).position
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                with socket.create_connection((self._channel.host, self._channel.port), timeout=5) as connection:
+                    self._shake_hands(connection)
+                    self._talk(connection)
+            except (OSError, EOFError, msgspec.MsgspecError):
+                time.sleep(RETRY_S)
+
+    def _shake_hands(self, connection: socket.socket) -> None:
+        self._inbound.clear()
+        challenge = secrets.token_bytes(32)
+        _send(connection, Hello(self._run, challenge))
+        hello = self._receive(connection)
+        if not isinstance(hello, Hello):
+            raise OSError("the driver did not say hello")
+        _send(connection, Proof(proof(self._channel.secret, b"replica", hello.challenge)))
+        answer = self._receive(connection)
+        if not isinstance(answer, Proof) or answer.answer != proof(self._channel.secret, b"driver", challenge):
+            raise OSError("the driver does not hold the run's secret")
+        for role in list(self._roles):
+            role.forget_sent()
+
+    def _talk(self, connection: socket.socket) -> None:
+        asked: StartQuery | BatchEnd | None = None
+        last_sent, polled = 0.0, -1
+        while True:
+            waiting = self._waiting
+            if waiting is not None and waiting is not asked:
+                _send(connection, waiting)
+            asked = waiting
+            now = time.monotonic()
+            reports = [role.report for role in list(self._roles) if role.changed()]
+            poll = self.routing.poll
+            if reports or poll != polled or now - last_sent >= HEARTBEAT_S:
+                _send(connection, Reports(poll, reports))
+                last_sent, polled = now, poll
+            self._listen(connection)
+
+    def _listen(self, connection: socket.socket) -> None:
+        """Take what the driver says until the next report is due, something is asked, or a poll comes in."""
+        deadline = time.monotonic() + self._channel.report_every_s
+        poll = self.routing.poll
+        while (left := deadline - time.monotonic()) > 0:
+            readable, _, _ = select.select([connection, self._woken], [], [], left)
+            if connection in readable:
+                for message in self._available(connection):
+                    self._take(message)
+            if self._woken in readable:
+                self._woken.recv(4096)
+                return
+            if self.routing.poll != poll:
+                return
+
+    def _take(self, message: Downward) -> None:
+        if isinstance(message, Routing):
+            if message.version >= self.routing.version:
+                self.routing = message
+                if message.closing:
+                    close_all()
+            self._first_routing.set()
+        elif isinstance(message, Position):
+            with self._answered:
+                self._answers[message.batch] = message
+                self._answered.notify_all()
+
+    def _available(self, connection: socket.socket) -> list[Downward]:
+        data = connection.recv(1 << 16)
+        if not data:
+            raise EOFError("the driver closed the channel")
+        self._inbound += data
+        messages: list[Downward] = []
+        while (message := self._next_message()) is not None:
+            messages.append(message)
+        return messages
+
+    def _receive(self, connection: socket.socket) -> Any:
+        while (message := self._next_message()) is None:
+            data = connection.recv(1 << 16)
+            if not data:
+                raise EOFError("the driver closed the channel")
+            self._inbound += data
+        return message
+
+    def _next_message(self) -> Downward | None:
+        if len(self._inbound) < LENGTH.size:
+            return None
+        (length,) = LENGTH.unpack_from(self._inbound)
+        if length > MAX_FRAME_BYTES:
+            raise OSError(f"a frame of {length} bytes is too long")
+        if len(self._inbound) < LENGTH.size + length:
+            return None
+        payload = bytes(self._inbound[LENGTH.size : LENGTH.size + length])
+        del self._inbound[: LENGTH.size + length]
+        message: Downward = downward.decode(payload)
+        return message
+
+
+def _send(connection: socket.socket, message: Upward) -> None:
+    connection.sendall(frame(message))

@@ -1,0 +1,58 @@
+"""A bundle: one or more events for one replica, as they travel between two stages.
+
+    header (sender, level and partition of the receiver, number of events) + msgpack [ids, born, events]
+
+The header can be read without decoding the events. An empty bundle is a *nudge*: Spark hands a row to Python only
+once another row is there, so a nudge is sent behind every bundle that may be the last for a while.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+NUDGE = b""
+_HEADER = struct.Struct("<HHII")
+_encoder = msgspec.msgpack.Encoder()
+
+
+class Header(NamedTuple):
+    """What can be told of a bundle without decoding it."""
+
+    sender: int  # the sender's place in the program's list of senders
+    level: int
+    partition: int
+    events: int
+
+
+class Events(msgspec.Struct, Generic[T], array_like=True):
+    """The events of a bundle, by column."""
+
+    ids: list[str]
+    born: list[float]  # when each source event was due, seconds since the epoch
+    events: list[T]
+
+
+def pack(header: Header, events: Events[Any]) -> bytes:
+    """A bundle as bytes."""
+    return _HEADER.pack(*header) + _encoder.encode(events)
+
+
+def read_header(bundle: bytes) -> Header:
+    """The header alone."""
+    return Header(*_HEADER.unpack_from(bundle))
+
+
+class Unpacker:
+    """Decodes the events of bundles into the type that an operator wants."""
+
+    def __init__(self, event_type: Any = Any) -> None:
+        self._decode = msgspec.msgpack.Decoder(Events[event_type]).decode
+
+    def __call__(self, bundle: bytes) -> Events[Any]:
+        """The events of a bundle."""
+        return self._decode(memoryview(bundle)[_HEADER.size :])

@@ -1,0 +1,148 @@
+"""The driver's end of the control channel: hears the replicas' reports, tells them the routing."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import secrets
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from penstock.engine.messages import (
+    LENGTH,
+    MAX_FRAME_BYTES,
+    BatchEnd,
+    Downward,
+    Hello,
+    Position,
+    Proof,
+    Reports,
+    Routing,
+    StartQuery,
+    frame,
+    proof,
+    upward,
+)
+
+log = logging.getLogger(__name__)
+HANDSHAKE_TIMEOUT_S = 5.0
+HANDSHAKE_FRAME_BYTES = 4096
+
+
+class ControlServer:
+    """A TCP server on a thread of its own; every connection is one replica's process."""
+
+    def __init__(self, run: str, secret: bytes, host: str) -> None:
+        self._run = run
+        self._secret = secret
+        self._host = host
+        self._loop = asyncio.new_event_loop()
+        self._writers: dict[asyncio.StreamWriter, int] = {}  # and the last poll each has answered
+        self._routing: Routing | None = None
+        self._port = 0
+        self._paused = False
+        self.on_reports: Callable[[Reports], None] = lambda _: None
+        self.on_question: Callable[[StartQuery | BatchEnd], int] = lambda _: 0
+
+    def start(self) -> int:
+        """Listen; the port."""
+        ready = threading.Event()
+        threading.Thread(target=self._serve, args=(ready,), name="penstock-control", daemon=True).start()
+        ready.wait()
+        return self._port
+
+    def stop(self) -> None:
+        """Close all connections and the server."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def publish(self, routing: Routing) -> None:
+        """Tell every replica the routing, now and whenever one connects."""
+        self._routing = routing
+        self._loop.call_soon_threadsafe(self._broadcast, routing)
+
+    def answered(self, poll: int) -> bool:
+        """Whether every connected process has reported since that poll."""
+        return all(seen >= poll for seen in list(self._writers.values()))
+
+    def cut(self, paused: bool) -> None:
+        """Break all connections and refuse new ones until called with False: a fault, for tests."""
+        self._paused = paused
+        if paused:
+            self._loop.call_soon_threadsafe(self._hang_up)
+
+    def _hang_up(self) -> None:
+        for writer in self._writers:
+            writer.close()
+
+    def _serve(self, ready: threading.Event) -> None:
+        asyncio.set_event_loop(self._loop)
+        server = self._loop.run_until_complete(asyncio.start_server(self._converse, self._host, 0, backlog=1024))
+        self._port = server.sockets[0].getsockname()[1]
+        ready.set()
+        try:
+            self._loop.run_forever()
+        finally:
+            server.close()
+            for task in asyncio.all_tasks(self._loop):
+                task.cancel()
+            self._loop.run_until_complete(asyncio.sleep(0))
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()
+
+    def _broadcast(self, routing: Routing) -> None:
+        data = frame(routing)
+        for writer in self._writers:
+            writer.write(data)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(HANDSHAKE_TIMEOUT_S):
+                await self._shake_hands(reader, writer)
+            self._writers[writer] = -1
+            if self._routing is not None:
+                writer.write(frame(self._routing))
+            while True:
+                self._take(await _receive(reader, MAX_FRAME_BYTES), writer)
+        except (asyncio.IncompleteReadError, ConnectionError, TimeoutError):
+            pass  # gone, or never one of ours; a replica comes back by itself
+        except (msgspec.MsgspecError, PermissionError) as error:
+            log.warning("control channel: refused %s: %s", writer.get_extra_info("peername"), error)
+        except asyncio.CancelledError:
+            pass
+        finally:
+            self._writers.pop(writer, None)
+            writer.close()
+
+    async def _shake_hands(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._paused:
+            raise ConnectionAbortedError
+        hello = await _receive(reader, HANDSHAKE_FRAME_BYTES)
+        if not isinstance(hello, Hello) or hello.run != self._run:
+            raise PermissionError("not a replica of this run")
+        challenge = secrets.token_bytes(32)
+        writer.write(frame(Hello(self._run, challenge)))
+        answer = await _receive(reader, HANDSHAKE_FRAME_BYTES)
+        expected = proof(self._secret, b"replica", challenge)
+        if not isinstance(answer, Proof) or not hmac.compare_digest(answer.answer, expected):
+            raise PermissionError("wrong secret")
+        writer.write(frame(Proof(proof(self._secret, b"driver", hello.challenge))))
+
+    def _take(self, message: Any, writer: asyncio.StreamWriter) -> None:
+        if isinstance(message, Reports):
+            self.on_reports(message)
+            self._writers[writer] = message.poll
+        elif isinstance(message, StartQuery | BatchEnd):
+            position = self.on_question(message)
+            reply: Downward = Position(message.batch, position)
+            writer.write(frame(reply))
+
+
+async def _receive(reader: asyncio.StreamReader, limit: int) -> Any:
+    (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
+    if length > limit:
+        raise PermissionError(f"a frame of {length} bytes is too long")
+    return upward.decode(await reader.readexactly(length))

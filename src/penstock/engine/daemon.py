@@ -1,0 +1,19 @@
+"""The Python daemon that Spark forks its workers from, with everything hot imported before the first fork.
+
+Spark starts it by module name (`spark.python.daemon.module`). Preloading halves a worker's private memory and makes
+the first use of a pool several times faster.
+"""
+
+import numpy  # noqa: F401
+import pandas  # noqa: F401
+import pyarrow  # noqa: F401
+import pyspark.worker  # noqa: F401
+from pyspark.daemon import manager
+
+import penstock.engine.ingest
+import penstock.engine.replica
+import penstock.engine.stage
+import penstock.sinks  # noqa: F401
+
+if __name__ == "__main__":
+    manager()

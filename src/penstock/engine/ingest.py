@@ -1,0 +1,125 @@
+"""A source's slot: sends the events that are due, by number, and keeps its place with the driver.
+
+The source lives in its slots, not in the driver: slot s of n sends events s, s + n, s + 2n, … when they are due.
+In real-time mode the driver knows where each batch starts; a slot asks when its batch begins and tells when it ends,
+so a batch that is done again sends the same events again, and no event is sent by two batches.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.engine.agent import Role, agent_for
+from penstock.engine.messages import BatchEnd, Routing, StartQuery
+from penstock.engine.outbox import Outbox
+from penstock.engine.program import Program
+from penstock.engine.replica import report_of
+from penstock.metrics.counters import ReplicaCounters
+
+CHUNK = 500  # events sent at once
+TICK_S = 0.005  # shortest wait between two looks at what is due
+LONGEST_WAIT_S = 0.25
+
+
+class SourceSlot:
+    """One slot of a source in one batch."""
+
+    def __init__(self, program: Program, name: str, slot: int, batch: int) -> None:
+        self._program = program
+        self._name = name
+        self._slot = slot
+        self._slots = sum(s.operator == name for s in program.layout.stages[0])
+        self._batch = batch
+        self._source = program.source(name)
+        self._counters = ReplicaCounters()
+        self._outbox = Outbox(program, 0, name, slot, self._counters)
+        self._agent = agent_for(program)
+        self._prefix = f"{name}:" if len([s for s in program.layout.stages[0] if s.replica == 0]) > 1 else ""
+        self._agent.join(Role(report_of(program, name, slot, batch, self._counters), lambda _: None))
+
+    def run_range(self) -> Iterator[pa.RecordBatch]:
+        """Micro-batch: send the events that the program gives this slot."""
+        positions = self._program.ranges[self._name, self._slot]
+        for start in range(positions.start, positions.stop, CHUNK):
+            self._add(range(start, min(start + CHUNK, positions.stop)), self._program.epoch_s)
+            if (rows := self._outbox.rows(Routing(0, dict(self._program.routing)))) is not None:
+                yield rows
+        self._agent.wake()
+
+    def run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+        """Real-time: send what is due until Spark ends the batch."""
+        ended = threading.Event()
+        threading.Thread(target=_await_end, args=(batches, ended), name="penstock-batch", daemon=True).start()
+        position = self._agent.ask(StartQuery(self._name, self._slot, self._batch))
+        while not ended.is_set():
+            routing = self._agent.routing
+            due = self._due(routing, position)
+            if due <= position:
+                ended.wait(self._wait_s(routing, position))
+                continue
+            chunk = range(position, min(due, position + CHUNK))
+            self._add(chunk, routing.epoch_s or 0.0)
+            position = chunk.stop
+            if (rows := self._outbox.rows(routing)) is not None:
+                yield rows
+        self._agent.ask(BatchEnd(self._name, self._slot, self._batch, position))
+        self._agent.wake()
+
+    def _due(self, routing: Routing, position: int) -> int:
+        """How many events this slot may have sent by now."""
+        if routing.epoch_s is None or routing.stopping:
+            return position
+        due = self._source.due(time.time() - routing.epoch_s)
+        return max(position, (due - self._slot + self._slots - 1) // self._slots)
+
+    def _wait_s(self, routing: Routing, position: int) -> float:
+        number = self._number(position)
+        if routing.epoch_s is None or routing.stopping or number >= (self._source.total or math.inf):
+            return LONGEST_WAIT_S / 5
+        next_due = routing.epoch_s + self._source.due_times(range(number, number + 1))[0]
+        return min(max(next_due - time.time(), TICK_S), LONGEST_WAIT_S)
+
+    def _number(self, position: int) -> int:
+        return position * self._slots + self._slot
+
+    def _add(self, positions: range, epoch_s: float) -> None:
+        numbers = range(self._number(positions.start), self._number(positions.stop), self._slots)
+        now, add = time.time(), self._outbox.add_one
+        times = self._source.due_times(numbers)
+        for number, due_s, event in zip(numbers, times, self._source.read(numbers), strict=True):
+            add(f"{self._prefix}{number}", now if math.isnan(due_s) else epoch_s + due_s, event)
+        self._counters.processed += len(numbers)
+
+
+def _await_end(batches: Iterable[Any], ended: threading.Event) -> None:
+    """Spark ends a real-time batch by ending its input."""
+    try:
+        for _ in batches:
+            pass
+    finally:
+        ended.set()
+
+
+def ingest_rows(program: Program, partition: int, batch: int, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    """Micro-batch: the rows of any streaming DataFrame as events, numbered by batch, partition and row."""
+    name = program.frame_source or ""
+    counters = ReplicaCounters()
+    outbox = Outbox(program, 0, name, partition, counters)
+    agent = agent_for(program)
+    agent.join(Role(report_of(program, name, partition, batch, counters), lambda _: None))
+    row = 0
+    for rows in batches:
+        now = time.time()
+        for event in rows.to_pylist():
+            outbox.add_one(f"{batch}-{partition}-{row}", now, event)
+            row += 1
+        counters.processed = row
+        if (out := outbox.rows(Routing(0, dict(program.routing)))) is not None:
+            yield out
+    agent.wake()

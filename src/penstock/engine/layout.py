@@ -1,0 +1,69 @@
+"""A topology laid out as Spark stages: which partition of which stage is which replica."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from penstock.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What one partition of a stage is: a replica of an operator, or the way past the stage (no operator)."""
+
+    operator: str | None
+    replica: int = 0
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Stage 0 are the sources' slots; stage n the slots of the operators of level n, then a way past it if needed."""
+
+    stages: tuple[tuple[Slot, ...], ...]
+
+    @property
+    def tasks(self) -> int:
+        """Slots that Spark must offer when all stages run at once."""
+        return sum(len(stage) for stage in self.stages)
+
+    @cached_property
+    def _partitions(self) -> dict[tuple[str | None, int], int]:
+        return {(s.operator, s.replica): p for stage in self.stages for p, s in enumerate(stage) if s.operator}
+
+    def partition(self, operator: str, replica: int) -> int:
+        """The replica's partition in its own stage."""
+        return self._partitions[operator, replica]
+
+    def next_partition(self, level: int, target_level: int, target: int) -> int:
+        """Where a bundle leaving `level` goes first: to its target, or to the way past the next stage."""
+        return target if target_level == level + 1 else len(self.stages[level + 1]) - 1
+
+
+def lay_out(topology: Topology, replicas: Mapping[str, Sequence[int]], source_slots: int = 1) -> Layout:
+    """The stages of a topology whose operators have these replicas.
+
+    >>> t = Topology("t")
+    >>> a = t.operator("a", print, inputs=t.source("s"))
+    >>> b = t.operator("b", print, inputs=a)
+    >>> lay_out(t, {"a": [0, 1], "b": [0]}).stages[1]
+    (Slot(operator='a', replica=0), Slot(operator='a', replica=1))
+    """
+    stages = [tuple(Slot(source, part) for source in topology.sources for part in range(source_slots))]
+    levels = topology.levels()
+    for level, operators in enumerate(levels, start=1):
+        slots = [Slot(name, replica) for name in operators for replica in replicas[name]]
+        if _is_passed(topology, level):
+            slots.append(Slot(None))
+        stages.append(tuple(slots))
+    return Layout(tuple(stages))
+
+
+def _is_passed(topology: Topology, level: int) -> bool:
+    """Whether some stream skips the level."""
+    return any(
+        topology.level(sender) < level < topology.level(name)
+        for name in topology.operators
+        for sender in topology.predecessors(name)
+    )

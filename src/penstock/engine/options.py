@@ -1,0 +1,42 @@
+"""How a run is to be run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.errors import InputError
+
+MODES = ("realtime", "microbatch")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Everything about a run that is not the topology, its sources or its replicas."""
+
+    mode: str = "realtime"
+    t_out_s: float | None = None  # drop events older than this, end to end
+    q_size: int | None = None  # drop events that find this many waiting at their operator
+    checkpoint_every_s: float = 300.0  # length of a real-time batch: what is done again after a crash, at most
+    report_every_s: float = 0.5  # how often replicas report
+    source_slots: int = 1  # partitions each source is spread over
+    retries: int = 5  # restarts of a query that dies, in a row
+    retry_window_s: float = 600.0  # a query that lived this long has its retries back
+    start_timeout_s: float = 120.0
+    folder: Path | None = None  # checkpoint, logs; a temporary one if none is given
+    spark: dict[str, str] = field(default_factory=dict)  # further Spark settings
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise InputError(f"mode must be one of {', '.join(MODES)}; got {self.mode!r}")
+        for name, low in (("t_out_s", 0.0), ("report_every_s", 0.05), ("start_timeout_s", 1.0)):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value > low - 1e-12 and value > 0):
+                raise InputError(f"{name} must be above {low:g}; got {value!r}")
+        if not (math.isfinite(self.checkpoint_every_s) and self.checkpoint_every_s >= 5):
+            raise InputError(f"checkpoint_every_s must be at least 5; got {self.checkpoint_every_s!r}")
+        for name, least in (("q_size", 1), ("source_slots", 1), ("retries", 0)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise InputError(f"{name} must be at least {least}; got {value!r}")

@@ -1,0 +1,159 @@
+"""What a replica has emitted: kept by edge, given out as rows of bundles, each event to the replica it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from penstock.engine.bundle import NUDGE, Events, Header, pack
+from penstock.engine.messages import OperatorRouting, Routing
+from penstock.engine.program import Edge, Program
+from penstock.errors import EngineError, PenstockError
+from penstock.grouping import Receivers, Sender, make_grouping
+from penstock.metrics.counters import ReplicaCounters
+from penstock.topology.operator import To
+
+ROW_SCHEMA = "partition int, bundle binary"
+_ARROW = pa.schema([("partition", pa.int32()), ("bundle", pa.binary())])
+BUNDLE_EVENTS = 2000
+
+
+class Wire:
+    """One edge of one sending replica: the events that wait to leave, and the grouping that sends them."""
+
+    def __init__(self, edge: Edge, program: Program, level: int, replica: int) -> None:
+        self.edge = edge
+        self.ids: list[str] = []
+        self.born: list[float] = []
+        self.events: list[Any] = []
+        self._program = program
+        self._level = level
+        self._replica = replica
+        self._routed: tuple[OperatorRouting, int] | None = None
+
+    def route(self, routing: Routing, sender: str) -> None:
+        """Follow the routing now in force."""
+        mine = routing.operators[self.edge.receiver]
+        sizes = {s: len(routing.operators[s].active) if s in routing.operators else 1 for s in self.edge.senders}
+        senders = sum(sizes.values())
+        if self._routed == (mine, senders):
+            return
+        if self._routed is None or self._routed[1] != senders:
+            before = sum(sizes[s] for s in self.edge.senders[: self.edge.senders.index(sender)])
+            number = Sender((before + self._replica) % senders, senders)
+            self._grouping = make_grouping(self.edge.grouping, number, self.edge.key)
+        self._grouping.update(Receivers(mine.active, mine.utilisation, mine.step, routing.version))
+        self._routed = (mine, senders)
+
+    def leave(self, sender: int) -> Iterable[tuple[int, bytes]]:
+        """The waiting events as (first partition, bundle)."""
+        ids, born, events = self.ids, self.born, self.events
+        self.ids, self.born, self.events = [], [], []
+        by_replica: dict[int, list[int]] = {}
+        for index, replica in enumerate(self._grouping.assign(events)):
+            by_replica.setdefault(replica, []).append(index)
+        layout, level = self._program.layout, self.edge.level
+        for replica, indices in by_replica.items():
+            target = layout.partition(self.edge.receiver, replica)
+            first = layout.next_partition(self._level, level, target)
+            for start in range(0, len(indices), BUNDLE_EVENTS):
+                part = indices[start : start + BUNDLE_EVENTS]
+                chosen = Events([ids[i] for i in part], [born[i] for i in part], [events[i] for i in part])
+                yield first, pack(Header(sender, level, target, len(part)), chosen)
+
+
+class Outbox:
+    """All wires of one replica."""
+
+    def __init__(self, program: Program, level: int, name: str, replica: int, counters: ReplicaCounters) -> None:
+        self._program = program
+        self._name = name
+        self._number = program.senders.index(name)
+        self._counters = counters
+        self._wires: dict[str, list[Wire]] = {}
+        for edge in program.edges[name]:
+            self._wires.setdefault(edge.stream, []).append(Wire(edge, program, level, replica))
+        self._all = [wire for wires in self._wires.values() for wire in wires]
+        self.streams: tuple[str, ...] = tuple(self._wires)
+
+    def declare(self, streams: tuple[str, ...]) -> None:
+        """The streams the operator may emit to, the first being the one of plain events."""
+        self.streams = streams
+        for stream in streams:
+            self._wires.setdefault(stream, [])
+
+    def add_one(self, event_id: str, born: float, event: Any) -> None:
+        """Emit one plain event derived from the event of that id."""
+        if type(event) is To:
+            stream, event = event.stream, event.event
+        else:
+            stream = self.streams[0]
+        wires = self._wires_of(stream)
+        emitted = self._counters.emitted
+        emitted[stream] = emitted.get(stream, 0) + 1
+        for copy, wire in enumerate(wires):
+            wire.ids.append(event_id if len(wires) == 1 else f"{event_id}.{copy}")
+            wire.born.append(born)
+            wire.events.append(event)
+
+    def add_many(self, event_id: str, born: float, outputs: Iterable[Any]) -> None:
+        """Emit several events; each gets an id of its own, the same every time the event is repeated."""
+        outputs = list(outputs)
+        if len(outputs) == 1:
+            self.add_one(event_id, born, outputs[0])
+            return
+        for ordinal, output in enumerate(outputs):
+            self.add_one(f"{event_id}.{ordinal}", born, output)
+
+    def _wires_of(self, stream: str) -> list[Wire]:
+        try:
+            return self._wires[stream]
+        except KeyError:
+            label = self._program.labels[self._name]
+            raise EngineError(f"{label}: emits to {stream!r}; its streams are {', '.join(self.streams)}") from None
+
+    def rows(self, routing: Routing) -> pa.RecordBatch | None:
+        """Everything that waits, as rows for the next stage, each bundle with a nudge behind it."""
+        partitions: list[int] = []
+        bundles: list[bytes] = []
+        for wire in self._all:
+            if not wire.events:
+                continue
+            sent, receiver = self._counters.sent, wire.edge.receiver
+            sent[receiver] = sent.get(receiver, 0) + len(wire.events)
+            wire.route(routing, self._name)
+            for partition, bundle in self._leave(wire):
+                partitions.append(partition)
+                bundles.append(bundle)
+        if not bundles:
+            return None
+        if self._program.realtime:
+            nudged = list(dict.fromkeys(partitions))
+            partitions += nudged
+            bundles += [NUDGE] * len(nudged)
+        return rows_of(partitions, bundles)
+
+    def _leave(self, wire: Wire) -> list[tuple[int, bytes]]:
+        events = wire.events
+        try:
+            return list(wire.leave(self._number))
+        except (TypeError, ValueError, OverflowError, PenstockError, msgspec.MsgspecError) as error:
+            label, receiver = self._program.labels[self._name], wire.edge.receiver
+            culprit = next((event for event in events if not _encodable(event)), events[0])
+            raise EngineError(f"{label}: an event for {receiver!r} cannot be sent: {error}; got {culprit!r}") from error
+
+
+def _encodable(event: Any) -> bool:
+    try:
+        msgspec.msgpack.encode(event)
+    except Exception:
+        return False
+    return True
+
+
+def rows_of(partitions: list[int], bundles: list[bytes]) -> pa.RecordBatch:
+    """Rows as Spark takes them."""
+    return pa.RecordBatch.from_arrays([pa.array(partitions, pa.int32()), pa.array(bundles, pa.binary())], schema=_ARROW)

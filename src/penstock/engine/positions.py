@@ -1,0 +1,62 @@
+"""Where each batch starts in each source: what makes a batch that is done again the same batch.
+
+Written to disk before Spark can commit the batch, so that not even a new driver sends an event twice or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import msgspec
+
+from penstock.errors import EngineError
+
+KEPT_BATCHES = 4
+
+Slot = tuple[str, int]
+
+
+class Positions:
+    """start(batch, slot): the first event of a source's slot that belongs to the batch."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+        self._starts: dict[int, dict[str, int]] = {}  # batch -> "source/slot" -> position
+        if file.exists():
+            self._starts = msgspec.json.decode(file.read_bytes(), type=dict[int, dict[str, int]])
+
+    def start(self, batch: int, slot: Slot) -> int:
+        """Where the batch begins; the very first one at 0."""
+        with self._lock:
+            known = self._starts.get(batch, {}).get(_name(slot))
+            if known is not None:
+                return known
+            if any(_name(slot) in starts for starts in self._starts.values()):
+                raise EngineError(f"source {slot[0]!r}: the end of the batch before {batch} is not known")
+            return 0
+
+    def known_end(self, batch: int, slot: Slot) -> int | None:
+        """Where the batch ended when it was first done; None if it has not been."""
+        with self._lock:
+            return self._starts.get(batch + 1, {}).get(_name(slot))
+
+    def end(self, batch: int, slot: Slot, position: int) -> int:
+        """The batch ends here and the next one begins; on disk when this returns."""
+        with self._lock:
+            self._starts.setdefault(batch + 1, {})[_name(slot)] = position
+            for old in [b for b in self._starts if b <= batch - KEPT_BATCHES]:
+                del self._starts[old]
+            temporary = self._file.with_suffix(".new")
+            with temporary.open("wb") as file:
+                file.write(msgspec.json.encode(self._starts))
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self._file)
+            return position
+
+
+def _name(slot: Slot) -> str:
+    return f"{slot[0]}/{slot[1]}"

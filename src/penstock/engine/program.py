@@ -1,0 +1,93 @@
+"""What is shipped to the replicas: everything a partition needs to know to play its part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import cloudpickle
+
+from penstock.engine.layout import Layout
+from penstock.engine.messages import OperatorRouting
+from penstock.sources.base import Source
+from penstock.topology import Operator, Topology
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A stream as one of its readers sees it: who reads, and how a replica is chosen for each event."""
+
+    stream: str
+    receiver: str
+    level: int
+    grouping: str
+    key: Any
+    senders: tuple[str, ...]  # all that send to this receiver
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds that make replicas drop events; both off by default."""
+
+    t_out_s: float | None = None
+    q_size: int | None = None
+
+
+@dataclass(frozen=True)
+class Channel:
+    """How a replica reaches the driver."""
+
+    host: str
+    port: int
+    secret: bytes
+    report_every_s: float
+
+
+@dataclass(frozen=True)
+class Program:
+    """One generation of one run."""
+
+    run: str
+    generation: int
+    realtime: bool
+    layout: Layout
+    channel: Channel
+    limits: Limits
+    edges: Mapping[str, tuple[Edge, ...]]  # by sender
+    senders: tuple[str, ...]  # sources and operators; bundles name their sender by its place here
+    routing: Mapping[str, OperatorRouting]  # to begin with, until the driver has been heard
+    blobs: Mapping[str, bytes]  # operators and sources, pickled one by one
+    queue_bytes: int = 64 << 20  # a replica stops reading when its queue holds this much
+    ranges: Mapping[tuple[str, int], range] = field(default_factory=dict)  # micro-batch: this batch, by source slot
+    batch: int | None = None  # micro-batch: the number of this batch
+    epoch_s: float = 0.0  # micro-batch: when the sources started
+    frame_source: str | None = None  # micro-batch: the source whose events are the rows of a DataFrame
+    labels: Mapping[str, str] = field(default_factory=dict)  # operators as error messages name them
+
+    def operator(self, name: str) -> Operator:
+        """The operator as the user declared it, in a copy of this process's own."""
+        operator: Operator = cloudpickle.loads(self.blobs[name])
+        return operator
+
+    def source(self, name: str) -> Source:
+        """The source, in a copy of this process's own."""
+        source: Source = cloudpickle.loads(self.blobs[name])
+        return source
+
+
+def edges_of(topology: Topology) -> dict[str, tuple[Edge, ...]]:
+    """For every sender, the edges its events may take."""
+    edges: dict[str, list[Edge]] = {name: [] for name in (*topology.sources, *topology.operators)}
+    for operator in topology.operators.values():
+        for stream in operator.inputs:
+            edge = Edge(
+                stream.name,
+                operator.name,
+                topology.level(operator.name),
+                operator.grouping,
+                operator.key,
+                topology.predecessors(operator.name),
+            )
+            edges[stream.sender].append(edge)
+    return {sender: tuple(out) for sender, out in edges.items()}

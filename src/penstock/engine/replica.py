@@ -1,0 +1,192 @@
+"""What runs in a partition: a replica of an operator, a slot of a source, or the way past a stage."""
+
+from __future__ import annotations
+
+import math
+import os
+import socket
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.engine.agent import Agent, Role, agent_for
+from penstock.engine.bundle import NUDGE, Events, Unpacker, read_header
+from penstock.engine.inbox import Inbox
+from penstock.engine.lifecycle import opened
+from penstock.engine.messages import Report
+from penstock.engine.outbox import Outbox, rows_of
+from penstock.engine.program import Program
+from penstock.errors import EngineError
+from penstock.metrics.counters import ReplicaCounters
+
+FLUSH_S = 0.004  # what has been emitted leaves at the latest after this long
+TOGETHER_S = 0.02  # process_many gets no more events than take about this long
+ROUTING_TIMEOUT_S = 10.0
+
+
+def pass_by(program: Program, level: int, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    """Send bundles that skip this stage on their way."""
+    for batch in batches:
+        partitions: list[int] = []
+        bundles: list[bytes] = []
+        for bundle in batch.column(1).to_pylist():
+            if bundle:
+                header = read_header(bundle)
+                partition = program.layout.next_partition(level, header.level, header.partition)
+                partitions += [partition, partition]
+                bundles += [bundle, NUDGE]
+        if bundles:
+            yield rows_of(partitions, bundles)
+
+
+class OperatorReplica:
+    """One replica of an operator in one batch."""
+
+    def __init__(self, program: Program, level: int, name: str, replica: int, batch: int) -> None:
+        self._program = program
+        self._name = name
+        self._counters = ReplicaCounters()
+        self._agent: Agent = agent_for(program)
+        self._outbox = Outbox(program, level, name, replica, self._counters)
+        self._operator = opened(program, name, replica, batch)
+        self._outbox.declare(self._operator.spec.outputs)
+        self._operator.context.counters = self._counters
+        self._unpack = Unpacker(self._operator.event_type)
+        self._is_sink = not program.edges[name]
+        self._report = report_of(program, name, replica, batch, self._counters)
+
+    def run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+        """Work off the batch."""
+        program, outbox, agent = self._program, self._outbox, self._agent
+        inbox = Inbox(batches, self._counters, program.senders, program.queue_bytes)
+        agent.join(Role(self._report, lambda counters: setattr(counters, "queued", inbox.waiting)))
+        if program.realtime:
+            agent.wait_for_routing(ROUTING_TIMEOUT_S)
+        self._bound(inbox)
+        inbox.start()
+        flushed = time.perf_counter()
+        while (arrival := inbox.take()) is not None:
+            self._bound(inbox)
+            events = self._decode(arrival.bundle)
+            index = 0
+            while index < arrival.count:
+                index = self._work(events, index, arrival.count)
+                now = time.perf_counter()
+                if now - flushed >= FLUSH_S or (index >= arrival.count and inbox.empty()):
+                    if (rows := outbox.rows(agent.routing)) is not None:
+                        yield rows
+                    flushed = time.perf_counter()
+        if (rows := outbox.rows(agent.routing)) is not None:
+            yield rows
+        agent.wake()
+
+    def _bound(self, inbox: Inbox) -> None:
+        """Each active replica may queue its part of the operator's q_size."""
+        if self._program.limits.q_size is not None:
+            active = len(self._agent.routing.operators[self._name].active)
+            inbox.capacity = math.ceil(self._program.limits.q_size / active)
+
+    def _decode(self, bundle: bytes) -> Events[Any]:
+        try:
+            return self._unpack(bundle)
+        except Exception as error:
+            wanted = getattr(self._operator.event_type, "__name__", "an event")
+            raise EngineError(f"{self._operator.spec}: an event is not {wanted}: {error}") from error
+
+    def _work(self, events: Events[Any], index: int, stop: int) -> int:
+        """Process events until the bundle ends or it is time to send; the index of the next one."""
+        started, cpu = time.perf_counter(), time.thread_time()
+        if self._operator.many is not None:
+            stop = min(stop, index + self._at_once())
+            self._work_many(events, index, stop)
+            index = stop
+        else:
+            index = self._work_each(events, index, stop, started + FLUSH_S)
+        self._counters.busy_s += time.perf_counter() - started
+        self._counters.cpu_s += time.thread_time() - cpu
+        return index
+
+    def _at_once(self) -> int:
+        """How many events to process in one go, so that what is emitted need not wait long for the rest."""
+        busy_s, processed = self._counters.busy_s, self._counters.processed
+        return max(1, int(TOGETHER_S * processed / busy_s)) if processed else 1
+
+    def _work_each(self, events: Events[Any], index: int, stop: int, deadline: float) -> int:
+        run, ids, born = self._operator.one, events.ids, events.born
+        t_out_s, context = self._program.limits.t_out_s, self._operator.context
+        processed = 0
+        while index < stop:
+            event_id, since = ids[index], born[index]
+            if t_out_s is not None and time.time() - since > t_out_s:
+                self._drop("t_out", 1)
+                index += 1
+                continue
+            context.event_ids = (event_id,)
+            try:
+                output = run(events.events[index])
+                if output is not None:
+                    self._emit(event_id, since, output)
+                processed += 1
+                if self._is_sink:
+                    self._counters.latency.add((time.time() - since) * 1000)
+            except EngineError:
+                raise
+            except Exception as error:
+                self._fail(event_id, events.events[index], error)
+            index += 1
+            if time.perf_counter() >= deadline:
+                break
+        self._counters.processed += processed
+        return index
+
+    def _work_many(self, events: Events[Any], index: int, stop: int) -> None:
+        keep = range(index, stop)
+        if (t_out_s := self._program.limits.t_out_s) is not None:
+            now = time.time()
+            keep = [i for i in keep if now - events.born[i] <= t_out_s]  # type: ignore[assignment]
+            self._drop("t_out", stop - index - len(keep))
+        if not keep:
+            return
+        self._operator.context.event_ids = tuple(events.ids[i] for i in keep)
+        many = self._operator.many
+        assert many is not None
+        outputs = many([events.events[i] for i in keep])
+        outputs = [None] * len(keep) if outputs is None else list(outputs)
+        if len(outputs) != len(keep):
+            raise EngineError(
+                f"{self._operator.spec}: process_many must give one output for each event; "
+                f"got {len(outputs)} for {len(keep)}"
+            )
+        for i, output in zip(keep, outputs, strict=True):
+            if output is not None:
+                self._emit(events.ids[i], events.born[i], output)
+        self._counters.processed += len(keep)
+        if self._is_sink:
+            now = time.time()
+            for i in keep:
+                self._counters.latency.add((now - events.born[i]) * 1000)
+
+    def _emit(self, event_id: str, born: float, output: Any) -> None:
+        if isinstance(output, list | tuple) or hasattr(output, "__next__"):
+            self._outbox.add_many(event_id, born, output)
+        else:
+            self._outbox.add_one(event_id, born, output)
+
+    def _drop(self, cause: str, count: int) -> None:
+        if count:
+            self._counters.dropped[cause] = self._counters.dropped.get(cause, 0) + count
+
+    def _fail(self, event_id: str, event: Any, error: Exception) -> None:
+        if self._operator.spec.on_error == "drop":
+            self._drop("error", 1)
+            return
+        raise EngineError(
+            f"{self._operator.spec}: {type(error).__name__}: {error}; on event {event_id}: {event!r}"
+        ) from error
+
+
+def report_of(program: Program, name: str, replica: int, batch: int, counters: ReplicaCounters) -> Report:
+    """How a replica introduces itself."""
+    return Report(program.generation, batch, name, replica, socket.gethostname(), os.getpid(), counters)

@@ -1,0 +1,86 @@
+"""The routing in force, as the driver keeps it: which replicas are active, how used they are, whether sources run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from penstock.engine.messages import OperatorRouting, Routing
+from penstock.errors import InputError
+from penstock.topology import Topology
+
+
+class RoutingTable:
+    """Every change makes a new version and is published at once."""
+
+    def __init__(self, topology: Topology, replicas: Mapping[str, int | Sequence[int]]) -> None:
+        self._topology = topology
+        self._lock = threading.Lock()
+        for name in replicas:
+            topology[name]
+        first = {name: chosen(topology, name, replicas.get(name, 1), ()) for name in topology.in_order()}
+        self.current = Routing(1, {name: OperatorRouting(active) for name, active in first.items()})
+        self.on_change: Callable[[Routing], None] = lambda _: None
+
+    @property
+    def active(self) -> dict[str, tuple[int, ...]]:
+        """The active replicas of each operator."""
+        return {name: operator.active for name, operator in self.current.operators.items()}
+
+    def activate(self, name: str, replicas: int | Sequence[int]) -> tuple[int, ...]:
+        """Make this many replicas of the operator active, or just these."""
+        with self._lock:
+            operator = self.current.operators[self._topology[name].name]
+            active = chosen(self._topology, name, replicas, operator.active)
+            changed = msgspec.structs.replace(operator, active=active)
+            self._change(operators=self.current.operators | {name: changed})
+            return active
+
+    def use(self, utilisation: Mapping[str, Mapping[int, float]], steps: Mapping[str, float]) -> None:
+        """Publish how used the replicas are: U of each, and what one event adds to it."""
+        with self._lock:
+            operators = dict(self.current.operators)
+            for name, used in utilisation.items():
+                step = steps.get(name, 0.0)
+                operators[name] = msgspec.structs.replace(operators[name], utilisation=dict(used), step=step)
+            self._change(operators=operators)
+
+    def change(self, **changes: Any) -> Routing:
+        """Change anything else of it (epoch, stopping, closing)."""
+        with self._lock:
+            return self._change(**changes)
+
+    def poll(self) -> int:
+        """Ask every process to report at once; the number of the poll."""
+        with self._lock:
+            return self._change(poll=self.current.poll + 1).poll
+
+    def _change(self, **changes: Any) -> Routing:
+        self.current = msgspec.structs.replace(self.current, version=self.current.version + 1, **changes)
+        self.on_change(self.current)
+        return self.current
+
+
+def chosen(topology: Topology, name: str, replicas: int | Sequence[int], active: tuple[int, ...]) -> tuple[int, ...]:
+    """Which replicas: those that are active stay as far as possible, then the lowest numbers.
+
+    >>> from penstock.topology import Topology
+    >>> t = Topology("t", pool=4)
+    >>> o = t.operator("o", print, inputs=t.source("s"))
+    >>> chosen(t, "o", 3, (1, 2)), chosen(t, "o", 1, (1, 2)), chosen(t, "o", [3, 0], (1,))
+    ((1, 2, 0), (1,), (3, 0))
+    """
+    operator = topology[name]
+    if not isinstance(replicas, int):
+        ids = tuple(replicas)
+        wrong = [r for r in ids if not 0 <= r < operator.pool]
+        if wrong or not ids or len(set(ids)) < len(ids):
+            raise InputError(f"{operator}: replicas must be among 0..{operator.pool - 1}, each once; got {list(ids)}")
+        return ids
+    if isinstance(replicas, bool) or not 1 <= replicas <= operator.pool:
+        raise InputError(f"{operator}: replicas must be from 1 to the pool of {operator.pool}; got {replicas!r}")
+    spare = (r for r in range(operator.pool) if r not in active)
+    return (*active[:replicas], *(next(spare) for _ in range(replicas - len(active))))

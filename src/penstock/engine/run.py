@@ -1,0 +1,306 @@
+"""A running topology: start, change replicas, look, wait, stop."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.engine.channel import ControlServer
+from penstock.engine.layout import Layout, lay_out
+from penstock.engine.ledger import Ledger, Place
+from penstock.engine.messages import BatchEnd, OperatorRouting, Reports, StartQuery
+from penstock.engine.options import RunOptions
+from penstock.engine.positions import Positions
+from penstock.engine.program import Channel, Limits, Program, edges_of
+from penstock.engine.queries import MicroBatchQuery, Query, RealTimeQuery
+from penstock.engine.routing import RoutingTable
+from penstock.engine.session import REALTIME, check_java, check_slots, open_session
+from penstock.engine.supervisor import Supervisor
+from penstock.errors import EngineError, InputError
+from penstock.metrics.counters import RunCounters
+from penstock.sources.base import Source
+from penstock.topology import Topology
+
+log = logging.getLogger(__name__)
+
+SPARE_SLOTS = 2
+HEAD_START_S = 0.2  # between "all are ready" and the first event
+
+AnySource = Source | DataFrame
+
+
+class Run:
+    """One topology at work on Spark. Use it as a context manager, or call `start` and `stop`."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        sources: Mapping[str, AnySource] | AnySource,
+        *,
+        replicas: Mapping[str, int | Sequence[int]] | None = None,
+        options: RunOptions | None = None,
+        spark: SparkSession | None = None,
+    ) -> None:
+        topology.check()
+        self.topology = topology
+        self.options = options or RunOptions()
+        self.sources = _bound(topology, sources, self.options)
+        self.id = secrets.token_hex(6)
+        self._routing = RoutingTable(topology, replicas or {})
+        self._ledger = Ledger(topology)
+        self._secret = secrets.token_bytes(32)
+        self._spark = spark
+        self._owns_spark = spark is None
+        self._own_folder = self.options.folder is None
+        self._layout = self._full_layout()
+        self._stopped = threading.Event()
+        self._supervisor: Supervisor | None = None
+
+    # ── life ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def start(self) -> Run:
+        """Start Spark if need be, then the query; returns when every replica is ready and the sources begin."""
+        check_java()
+        self.folder = self.options.folder or Path(tempfile.mkdtemp(prefix="penstock-"))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._open_spark()
+            self._open_channel()
+            self._supervisor = Supervisor(self._query(), self._program, self.options)
+            self._supervisor.start()
+            self._await_ready()
+        except BaseException:
+            self._shut_down()
+            raise
+        return self
+
+    def stop(self, timeout_s: float = 30.0) -> bool:
+        """Stop the sources, finish what is in flight within the time, end the query; whether all was finished."""
+        if self._stopped.is_set():
+            return True
+        finished = False
+        try:
+            self._routing.change(stopping=True)
+            finished = self._await_drained(time.monotonic() + timeout_s)
+            if not finished:
+                log.warning("stop: events were still in flight after %g s", timeout_s)
+            self._ask_all(2.0, closing=True)
+        finally:
+            self._shut_down()
+        return finished
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until the sources have ended and everything is processed; False if the time is over first."""
+        deadline = time.monotonic() + (float("inf") if timeout_s is None else timeout_s)
+        while not self._all_sent():
+            self._raise_if_failed()
+            if time.monotonic() >= deadline or self._stopped.wait(0.1):
+                return False
+        return self._await_drained(deadline)
+
+    def __enter__(self) -> Run:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # ── looking and steering ────────────────────────────────────────────────────────────────────────────────────────
+
+    def set_replicas(self, operator: str, replicas: int | Sequence[int]) -> tuple[int, ...]:
+        """Make this many replicas of the operator active, or just these; at once, nothing is restarted."""
+        return self._routing.activate(operator, replicas)
+
+    def publish_utilisation(self, utilisation: Mapping[str, Mapping[int, float]], steps: Mapping[str, float]) -> None:
+        """Feed the load-balancing grouping: U of each replica in the last interval, and et/td of each operator."""
+        self._routing.use(utilisation, steps)
+
+    @property
+    def active(self) -> dict[str, tuple[int, ...]]:
+        """The active replicas of each operator."""
+        return self._routing.active
+
+    def counters(self) -> RunCounters:
+        """What the run has done so far, as of the replicas' last reports."""
+        restarts = self._supervisor.restarts if self._supervisor else 0
+        return self._ledger.counters(time.time(), self._routing.active, restarts)
+
+    def places(self) -> dict[tuple[str, int], Place]:
+        """Where each replica was last heard of: host and process."""
+        return {key: place for key, place in self._ledger.places().items() if key[0] in self.topology.operators}
+
+    @property
+    def epoch_s(self) -> float | None:
+        """When the sources began."""
+        return self._routing.current.epoch_s
+
+    @property
+    def failure(self) -> EngineError | None:
+        """Why the run has ended for good, if it has."""
+        return self._supervisor.failure if self._supervisor else None
+
+    # ── parts ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _full_layout(self) -> Layout:
+        pools = {name: range(operator.pool) for name, operator in self.topology.operators.items()}
+        return lay_out(self.topology, pools, self.options.source_slots)
+
+    def _open_spark(self) -> None:
+        needed = self._layout.tasks if self.options.mode == "realtime" else 1
+        if self._spark is None:
+            settings = (REALTIME if self.options.mode == "realtime" else {}) | self.options.spark
+            self._spark = open_session(self._layout.tasks + SPARE_SLOTS, settings, self.folder / "spark.log")
+        else:
+            check_slots(self._spark, needed)
+
+    def _open_channel(self) -> None:
+        assert self._spark is not None
+        host = self._spark.sparkContext.getConf().get("spark.driver.host", "127.0.0.1")
+        if (self._spark.sparkContext.master or "").startswith("local"):
+            host = "127.0.0.1"
+        self._server = ControlServer(self.id, self._secret, host or "127.0.0.1")
+        self._server.on_reports = self._hear
+        self._server.on_question = self._answer
+        self._routing.on_change = self._server.publish
+        self._channel = Channel(host or "127.0.0.1", self._server.start(), self._secret, self.options.report_every_s)
+        self._server.publish(self._routing.current)
+        self._positions = Positions(self.folder / "positions.json")
+
+    def _query(self) -> Query:
+        assert self._spark is not None
+        checkpoint = self.folder / "checkpoint"
+        if self.options.mode == "realtime":
+            return RealTimeQuery(self._spark, checkpoint, self.options.checkpoint_every_s)
+        self._routing.change(epoch_s=time.time() + HEAD_START_S)
+        return MicroBatchQuery(
+            self._spark, checkpoint, self.topology, self.sources, self._positions, self._batch_routing
+        )
+
+    def _batch_routing(self) -> tuple[Mapping[str, OperatorRouting], float, bool]:
+        current = self._routing.current
+        return current.operators, current.epoch_s or 0.0, current.stopping
+
+    def _program(self, generation: int) -> Program:
+        topology = self.topology
+        frames = [name for name, source in self.sources.items() if isinstance(source, DataFrame)]
+        blobs = {name: cloudpickle.dumps(operator) for name, operator in topology.operators.items()}
+        blobs |= {name: cloudpickle.dumps(source) for name, source in self.sources.items() if name not in frames}
+        return Program(
+            run=self.id,
+            generation=generation,
+            realtime=self.options.mode == "realtime",
+            layout=self._layout,
+            channel=self._channel,
+            limits=Limits(self.options.t_out_s, self.options.q_size),
+            edges=edges_of(topology),
+            senders=(*topology.sources, *topology.operators),
+            routing=self._routing.current.operators,
+            blobs=blobs,
+            frame_source=frames[0] if frames else None,
+            labels={name: str(thing) for name, thing in (topology.sources | topology.operators).items()},
+        )
+
+    def _hear(self, reports: Reports) -> None:
+        self._ledger.enter(reports, time.time())
+
+    def _answer(self, question: StartQuery | BatchEnd) -> int:
+        slot = (question.source, question.slot)
+        if isinstance(question, StartQuery):
+            return self._positions.start(question.batch, slot)
+        return self._positions.end(question.batch, slot, question.position)
+
+    def _await_ready(self) -> None:
+        if self.options.mode != "realtime":
+            return
+        wanted = {(s.operator, s.replica) for stage in self._layout.stages for s in stage if s.operator}
+        deadline = time.monotonic() + self.options.start_timeout_s
+        assert self._supervisor is not None
+        while missing := wanted - self._ledger.heard(self._supervisor.generation):
+            self._raise_if_failed()
+            if time.monotonic() > deadline:
+                raise EngineError(
+                    f"{len(missing)} of {len(wanted)} replicas were not ready within "
+                    f"{self.options.start_timeout_s:g} s; Spark's log: {self.folder / 'spark.log'}"
+                )
+            time.sleep(0.05)
+        self._routing.change(epoch_s=time.time() + HEAD_START_S)
+
+    def _all_sent(self) -> bool:
+        sent = self.counters().sources
+        return all(
+            source.total is not None and sent[name] >= source.total
+            for name, source in self.sources.items()
+            if not isinstance(source, DataFrame)
+        ) and not any(isinstance(source, DataFrame) for source in self.sources.values())
+
+    def _raise_if_failed(self) -> None:
+        if (failure := self.failure) is not None:
+            raise failure
+
+    def _ask_all(self, timeout_s: float, **changes: bool) -> bool:
+        """Have every process report; whether all have within the time."""
+        if changes:
+            self._routing.change(**changes)
+        poll, deadline = self._routing.poll(), time.monotonic() + timeout_s
+        while not self._server.answered(poll):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.01)
+        return True
+
+    def _await_drained(self, deadline: float) -> bool:
+        """Nothing is in flight once two rounds of reports agree that all that was sent was processed or dropped."""
+        seen: tuple[int, int] | None = None
+        while time.monotonic() < deadline:
+            self._raise_if_failed()
+            counters = self.counters() if self._ask_all(1.0) else None
+            if counters is not None:
+                sent = sum(counters.sources.values())
+                totals = (sent, sum(o.total.processed for o in counters.operators.values()))
+                if all(o.backlog == 0 for o in counters.operators.values()):
+                    if totals == seen:
+                        return True
+                    seen = totals
+                else:
+                    seen = None
+            time.sleep(0.05)
+        return False
+
+    def _shut_down(self) -> None:
+        self._stopped.set()
+        if self._supervisor is not None:
+            self._supervisor.stop()
+        if self._owns_spark and self._spark is not None:
+            with contextlib.suppress(Exception):
+                self._spark.stop()
+        if hasattr(self, "_server"):
+            self._server.stop()
+        if self._own_folder and self.failure is None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _bound(
+    topology: Topology, sources: Mapping[str, AnySource] | AnySource, options: RunOptions
+) -> dict[str, AnySource]:
+    """Every declared source with what feeds it."""
+    given = dict(sources) if isinstance(sources, Mapping) else dict.fromkeys(topology.sources, sources)
+    if not isinstance(sources, Mapping) and len(topology.sources) > 1:
+        raise InputError(f"topology {topology.name!r} has the sources {', '.join(topology.sources)}: give a mapping")
+    if set(given) != set(topology.sources):
+        raise InputError(
+            f"topology {topology.name!r}: its sources are {', '.join(topology.sources)}; "
+            f"got {', '.join(given) or 'none'}"
+        )
+    frames = [name for name, source in given.items() if isinstance(source, DataFrame)]
+    if frames and (options.mode != "microbatch" or len(given) > 1):
+        raise InputError(f"source {frames[0]!r}: a DataFrame must be the only source, in mode 'microbatch'")
+    return given

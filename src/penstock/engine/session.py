@@ -1,0 +1,93 @@
+"""The Spark session a run needs: enough slots, the settings real-time mode wants, logs in a file."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from penstock.errors import EngineError
+
+LEAST_JAVA = 17
+_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
+COMMON = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.python.daemon.module": "penstock.engine.daemon",
+    "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.streaming.minBatchesToRetain": "4",
+}
+REALTIME = {
+    "spark.sql.streaming.realTimeMode.allowlistCheck": "false",  # mapInArrow is not on its list, and works
+    # without these a row waits in a buffer until the batch ends
+    "spark.python.udf.pipelined.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+    "spark.sql.execution.pandas.udf.buffer.size": "64",
+    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
+}
+
+
+def check_java() -> None:
+    """Raise an EngineError unless a Java runtime that Spark can use is there."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    wanted = f"Spark needs a Java runtime of version {LEAST_JAVA} or later"
+    if not java or not Path(java).exists():
+        where = f"JAVA_HOME is {home!r} and holds none" if home else "none is on the PATH"
+        raise EngineError(f"{wanted}; {where} (on Debian: apt-get install openjdk-17-jre-headless)")
+    shown = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(\d+)', shown)
+    if found and int(found[1]) < LEAST_JAVA:
+        raise EngineError(f"{wanted}; {java} is version {found[1]}")
+
+
+def open_session(slots: int, settings: dict[str, str], log_file: Path) -> SparkSession:
+    """A local session with that many slots; its log, and its workers' output, go to the file."""
+    check_java()
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("penstock")
+    for key, value in {"spark.master": f"local[{slots}]", **COMMON, **settings}.items():
+        builder = builder.config(key, value)
+    with _standard_error_to(log_file):
+        return builder.getOrCreate()
+
+
+def check_slots(spark: SparkSession, needed: int) -> None:
+    """Raise an EngineError if a session someone else made cannot run all stages at once."""
+    master = spark.sparkContext.master or ""
+    found = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?", master)
+    offered = spark.sparkContext.defaultParallelism
+    if found and found[1] not in (None, "*"):
+        offered = int(found[1])
+    if offered < needed:
+        raise EngineError(
+            f"the pools need {needed} slots at once; {master} offers {offered}: "
+            "give Spark more cores or shrink the pools"
+        )
+
+
+@contextmanager
+def _standard_error_to(file: Path) -> Iterator[None]:
+    """The JVM inherits our standard error when it starts, and keeps it."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with file.open("ab") as log:
+        os.dup2(log.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)

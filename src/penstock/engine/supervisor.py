@@ -1,0 +1,90 @@
+"""Keeps the query alive: one that dies is started again from its checkpoint, with back-off and bounded retries."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.engine.options import RunOptions
+from penstock.engine.program import Program
+from penstock.engine.queries import Query
+from penstock.errors import EngineError
+
+log = logging.getLogger(__name__)
+
+LOOK_EVERY_S = 0.1
+FIRST_BACKOFF_S = 0.2
+LONGEST_BACKOFF_S = 10.0
+
+
+class Supervisor:
+    """A thread that watches the query; every start is a new generation of the program."""
+
+    def __init__(self, query: Query, program: Callable[[int], Program], options: RunOptions) -> None:
+        self._query = query
+        self._program = program
+        self._options = options
+        self._running: StreamingQuery | None = None
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="penstock-supervisor", daemon=True)
+        self.generation = 0
+        self.restarts = 0
+        self.causes: list[str] = []
+        self.failure: EngineError | None = None
+
+    def start(self) -> None:
+        """Start the first generation and watch it."""
+        self._running = self._query.start(self._program(0))
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop watching, then the query."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(30)
+        if self._running is not None:
+            with contextlib.suppress(Exception):
+                self._running.stop()
+
+    def _watch(self) -> None:
+        tries, since = 0, time.monotonic()
+        while not self._stopping.wait(LOOK_EVERY_S):
+            if self._running is not None and self._running.isActive:
+                continue
+            if time.monotonic() - since > self._options.retry_window_s:
+                tries = 0
+            cause = cause_of(self._running.exception() if self._running else None)
+            if tries >= self._options.retries:
+                self.failure = EngineError(f"the query died {tries + 1} times in a row; the last time: {cause}")
+                return
+            tries, since = tries + 1, time.monotonic()
+            self._restart(cause, tries)
+
+    def _restart(self, cause: str, tries: int) -> None:
+        self.causes.append(cause)
+        log.warning("the query died (%s); restart %d of %d", cause, tries, self._options.retries)
+        if self._stopping.wait(min(FIRST_BACKOFF_S * 2 ** (tries - 1), LONGEST_BACKOFF_S)):
+            return
+        self.generation += 1
+        self.restarts += 1
+        try:
+            self._running = self._query.start(self._program(self.generation))
+        except Exception as error:
+            log.warning("the query could not be started again: %s", error)
+            self._running = None
+
+
+def cause_of(error: Any) -> str:
+    """The one sentence of a Spark stack trace that a person wants to read."""
+    text = str(error or "it ended without saying why")
+    for pattern in (r"penstock\.errors\.\w+: (.+)", r"Python worker exited unexpectedly[^\n]*", r"\n(\w*Error: .+)"):
+        if found := re.search(pattern, text):
+            return found[1] if found.groups() else found[0]
+    return text.strip().splitlines()[0][:500]

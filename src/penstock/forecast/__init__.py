@@ -1,0 +1,1 @@
+"""What will enter the topology next."""

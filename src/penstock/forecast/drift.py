@@ -1,0 +1,46 @@
+"""The last rate, going on as it went."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from penstock.forecast.base import NotReady, Rates, checked_horizon, checked_rate, checked_window
+
+
+class Drift:
+    """The line through the first and last rate of a window: ŷ(t+h) = y(t) + h · (y(t) − y(t−w+1)) / (w − 1).
+
+    Never below 0. It is ready after two rates, and draws the line through those it has.
+
+    >>> drift = Drift(window=3)
+    >>> for rate in (10, 25, 30):
+    ...     drift.learn(rate)
+    >>> drift.forecast(2).tolist()
+    [40.0, 50.0]
+
+    Hyndman and Athanasopoulos, "Forecasting: principles and practice", 3rd ed., §5.2.
+    """
+
+    def __init__(self, window: int = 3) -> None:
+        self.window = checked_window("drift", window, 2)
+        self._rates: deque[float] = deque(maxlen=window)
+
+    @property
+    def ready(self) -> bool:
+        """After the second rate."""
+        return len(self._rates) >= 2
+
+    def learn(self, rate: float) -> None:
+        """Take in a rate and forget the one that leaves the window."""
+        self._rates.append(checked_rate(rate))
+
+    def forecast(self, horizon: int) -> Rates:
+        """Points on the line, none below 0."""
+        horizon = checked_horizon(horizon)
+        if not self.ready:
+            raise NotReady(f"forecaster 'drift': needs 2 rates; has {len(self._rates)}")
+        slope = (self._rates[-1] - self._rates[0]) / (len(self._rates) - 1)
+        ahead = self._rates[-1] + slope * np.arange(1, horizon + 1)
+        return np.maximum(ahead, 0.0)

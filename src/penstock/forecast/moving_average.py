@@ -1,0 +1,44 @@
+"""The mean of the last few rates."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from penstock.forecast.base import NotReady, Rates, checked_horizon, checked_rate, checked_window
+
+
+class MovingAverage:
+    """The mean of the last `window` rates: ŷ(t+h) = (y(t) + … + y(t−w+1)) / w.
+
+    It is ready after the first rate, and takes the mean of those it has.
+
+    >>> average = MovingAverage(window=2)
+    >>> for rate in (10, 20, 40):
+    ...     average.learn(rate)
+    >>> average.forecast(2).tolist()
+    [30.0, 30.0]
+
+    Hyndman and Athanasopoulos, "Forecasting: principles and practice", 3rd ed., §5.2.
+    """
+
+    def __init__(self, window: int = 5) -> None:
+        self.window = checked_window("moving_average", window, 1)
+        self._rates: deque[float] = deque(maxlen=window)
+
+    @property
+    def ready(self) -> bool:
+        """After the first rate."""
+        return bool(self._rates)
+
+    def learn(self, rate: float) -> None:
+        """Take in a rate and forget the one that leaves the window."""
+        self._rates.append(checked_rate(rate))
+
+    def forecast(self, horizon: int) -> Rates:
+        """The mean, `horizon` times."""
+        horizon = checked_horizon(horizon)
+        if not self._rates:
+            raise NotReady("forecaster 'moving_average': needs 1 rate; has none")
+        return np.full(horizon, sum(self._rates) / len(self._rates))

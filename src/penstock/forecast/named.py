@@ -1,0 +1,86 @@
+"""Things that a user picks by a short text: `psps`, `static:4`, `drift:window=5`, `psps:predecessor_backlog`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from penstock.errors import InputError
+
+Thing = TypeVar("Thing")
+
+
+class Named(Generic[Thing]):
+    """Makes one kind of thing by name and options; a wrong name or option is an InputError that lists the right ones.
+
+    After the name and a colon come options, separated by commas: `key=value`, a bare key (that is, true), or first
+    the value of the option that `register` named as `first`.
+
+    >>> groupings = Named("colour")
+    >>> groupings.register("grey", lambda level=50: f"grey at {level} %", first="level")
+    >>> groupings.make("grey"), groupings.make("grey:20"), groupings.make("grey", level=70)
+    ('grey at 50 %', 'grey at 20 %', 'grey at 70 %')
+    >>> groupings.make("grey:tone=3")
+    Traceback (most recent call last):
+    penstock.errors.InputError: colour 'grey': no such option 'tone'; known: level
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._makers: dict[str, tuple[Callable[..., Thing], str | None]] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names, in alphabetical order."""
+        return tuple(sorted(self._makers))
+
+    def register(self, name: str, make: Callable[..., Thing], *, first: str | None = None) -> None:
+        """Add a name; `make` takes the options as keywords."""
+        self._makers[name] = (make, first)
+
+    def options(self, name: str) -> tuple[str, ...]:
+        """The options of a name."""
+        return tuple(inspect.signature(self._maker(name)[0]).parameters)
+
+    def make(self, spec: str, **options: object) -> Thing:
+        """Make the thing that the text describes; options may also be given as keywords, which win."""
+        name, _, rest = spec.partition(":")
+        make, first = self._maker(name)
+        given = {**self._parse(name, rest, first), **options}
+        known = self.options(name)
+        for option in given:
+            if option not in known:
+                raise InputError(
+                    f"{self.kind} {name!r}: no such option {option!r}; known: {', '.join(known) or 'none'}"
+                )
+        return make(**given)
+
+    def _maker(self, name: str) -> tuple[Callable[..., Thing], str | None]:
+        if name not in self._makers:
+            raise InputError(f"{self.kind}: no such name {name!r}; known: {', '.join(self.names)}")
+        return self._makers[name]
+
+    def _parse(self, name: str, rest: str, first: str | None) -> dict[str, object]:
+        options: dict[str, object] = {}
+        for place, part in enumerate(rest.split(",") if rest else ()):
+            key, equals, value = part.partition("=")
+            if equals:
+                options[key] = _value(value)
+            elif place == 0 and first:
+                options[first] = _value(key)
+            else:
+                options[key] = True
+        return options
+
+
+def _value(text: str) -> object:
+    """Text as the number or truth value that it looks like."""
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

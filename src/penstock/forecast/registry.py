@@ -1,0 +1,26 @@
+"""Forecasters by name."""
+
+from __future__ import annotations
+
+from penstock.forecast.base import Forecaster
+from penstock.forecast.drift import Drift
+from penstock.forecast.last_value import LastValue
+from penstock.forecast.moving_average import MovingAverage
+from penstock.forecast.named import Named
+
+FORECASTERS: Named[Forecaster] = Named("forecaster")
+FORECASTERS.register("last_value", LastValue)
+FORECASTERS.register("moving_average", MovingAverage, first="window")
+FORECASTERS.register("drift", Drift, first="window")
+
+
+def make_forecaster(spec: str, **options: object) -> Forecaster:
+    """A forecaster from its name and options: `drift`, `drift:5`, `moving_average:window=10`.
+
+    >>> make_forecaster("moving_average:10").window
+    10
+    >>> make_forecaster("prophecy")
+    Traceback (most recent call last):
+    penstock.errors.InputError: forecaster: no such name 'prophecy'; known: drift, last_value, moving_average
+    """
+    return FORECASTERS.make(spec, **options)

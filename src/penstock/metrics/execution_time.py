@@ -1,0 +1,69 @@
+"""The execution time of each operator: benchmarked on the first events, then kept current."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from penstock.errors import InputError
+from penstock.metrics.snapshot import Snapshot
+
+
+class ExecutionTimes:
+    """A moving estimate of every operator's execution time, weighted by events.
+
+        et = S / N     S ← d·S + busy time     N ← d·N + processed     d = 2^(−1 / half_life)
+
+    The first intervals are the benchmark (a plain mean); later ones fade with a half-life counted in intervals
+    in which the operator processed something. A declared time counts as `declared_events` events, so that a run
+    can start with it and measurements soon outweigh it. An interval without events, or with a time that is no
+    positive number, changes nothing.
+
+    >>> times = ExecutionTimes(half_life=1)
+    >>> times.learn("clean", busy_s=1.0, processed=100), times.learn("clean", busy_s=2.0, processed=100)
+    (0.01, 0.016666666666666666)
+    >>> times.learn("clean", busy_s=float("nan"), processed=3), times.learn("store", 0.0, 0)
+    (0.016666666666666666, None)
+
+    The paper benchmarks et once, at the start (Wladdimiro et al., SBAC-PAD 2022, §IV).
+    """
+
+    def __init__(
+        self,
+        declared_s: Mapping[str, float] | None = None,
+        *,
+        half_life: float = 3.0,
+        declared_events: float = 10.0,
+    ) -> None:
+        if not half_life > 0:
+            raise InputError(f"execution time: half_life must be above 0 intervals; got {half_life}")
+        self.half_life = half_life
+        self.declared_events = declared_events
+        self._sums: dict[str, tuple[float, float]] = {}
+        for operator, time_s in (declared_s or {}).items():
+            if not 0 < time_s < math.inf:
+                raise InputError(f"operator '{operator}': execution time must be above 0 s; got {time_s}")
+            self._sums[operator] = (time_s * declared_events, declared_events)
+
+    def learn(self, operator: str, busy_s: float, processed: float) -> float | None:
+        """Take in one interval and return the estimate; None as long as there is none."""
+        if 0 < busy_s < math.inf and 0 < processed < math.inf:
+            fade = 2 ** (-1 / self.half_life)
+            time_sum, events = self._sums.get(operator, (0.0, 0.0))
+            self._sums[operator] = (fade * time_sum + busy_s, fade * events + processed)
+        return self.estimate_s(operator)
+
+    def estimate_s(self, operator: str) -> float | None:
+        """The estimate now; None as long as nothing was declared or measured."""
+        time_sum, events = self._sums.get(operator, (0.0, 0.0))
+        return time_sum / events if events else None
+
+    def update(self, snapshot: Snapshot) -> Snapshot:
+        """Learn from a snapshot's complete operators and return it with the estimates in place."""
+        loads = {}
+        for name, load in snapshot.operators.items():
+            measured_s = None if name in snapshot.incomplete else load.execution_time_s
+            estimate_s = self.learn(name, (measured_s or 0.0) * load.processed, load.processed)
+            loads[name] = replace(load, execution_time_s=estimate_s)
+        return replace(snapshot, operators=loads)

@@ -1,0 +1,92 @@
+"""What the store holds, as plain values: one class for each table, the same for writing and reading."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """One run. `settings` is whatever else the user gave, as JSON values."""
+
+    run: str
+    topology: str
+    policy: str
+    td_s: float
+    started_at: str  # ISO 8601
+    finished_at: str | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalRow:
+    """One interval over the whole topology."""
+
+    number: int
+    time_s: float
+    interval_s: float
+    source_input: Mapping[str, int]  # by source
+    entered: int
+    source_output: float
+    replicas: int
+    backlog: int
+    dropped: int
+    latency_count: int
+    latency_mean_ms: float | None
+    latency_p50_ms: float | None
+    latency_p99_ms: float | None
+    note: str = ""  # what went wrong, or what the plan says of the whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorRow:
+    """One operator in one interval."""
+
+    number: int
+    operator: str
+    received: int
+    received_by: Mapping[str, int]
+    processed: int
+    backlog: int
+    dropped: int
+    replicas: int
+    pool: int
+    busy_share: float  # mean over the active replicas
+    cpu_share: float
+    execution_time_s: float | None
+    incomplete: str | None  # why the numbers are not to be trusted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastRow:
+    """What was expected of one series (a source) `step` intervals ahead, in events per second."""
+
+    number: int
+    series: str
+    step: int
+    rate: float
+    forecaster: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionRow:
+    """What was decided for one operator at the end of an interval, and why."""
+
+    number: int
+    operator: str
+    before: int
+    after: int
+    expected: float | None
+    reason: str
+    failure: str | None = None  # why it could not be carried out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalRecord:
+    """All rows of one interval; written together or not at all."""
+
+    interval: IntervalRow
+    operators: tuple[OperatorRow, ...] = ()
+    forecasts: tuple[ForecastRow, ...] = ()
+    decisions: tuple[DecisionRow, ...] = ()

@@ -1,0 +1,47 @@
+"""The store's tables, made from the row classes: a column for each field, under the same name."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, get_args, get_origin, get_type_hints
+
+import sqlalchemy as sa
+
+from penstock.metrics.rows import DecisionRow, ForecastRow, IntervalRow, OperatorRow, RunRow
+
+VERSION = 1  # grows with every change of the tables
+
+_TYPES: dict[type, sa.types.TypeEngine[Any]] = {
+    int: sa.BigInteger(),
+    float: sa.Double(),
+    str: sa.Text(),
+    Mapping: sa.JSON(),
+}
+
+metadata = sa.MetaData()
+
+
+def _columns(row: type, keys: tuple[str, ...]) -> list[sa.Column[Any]]:
+    hints = get_type_hints(row)
+    return [_column(field.name, hints[field.name], keys) for field in dataclasses.fields(row)]
+
+
+def _column(name: str, hint: Any, keys: tuple[str, ...]) -> sa.Column[Any]:
+    choices = [one for one in get_args(hint) if one is not type(None)]
+    optional = type(None) in get_args(hint)
+    kind = choices[0] if optional else (get_origin(hint) or hint)
+    return sa.Column(name, _TYPES[kind], primary_key=name in keys, nullable=optional, autoincrement=False)
+
+
+def _table(name: str, row: type, *keys: str) -> sa.Table:
+    run = sa.Column("run", sa.Text(), sa.ForeignKey("runs.run"), primary_key=True)
+    return sa.Table(name, metadata, run, *_columns(row, keys))
+
+
+schema_version = sa.Table("schema_version", metadata, sa.Column("version", sa.Integer, primary_key=True))
+runs = sa.Table("runs", metadata, *_columns(RunRow, ("run",)))
+intervals = _table("intervals", IntervalRow, "number")
+operators = _table("operators", OperatorRow, "number", "operator")
+forecasts = _table("forecasts", ForecastRow, "number", "series", "step")
+decisions = _table("decisions", DecisionRow, "number", "operator")

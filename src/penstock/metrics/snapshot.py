@@ -1,0 +1,102 @@
+"""What happened in one interval: a load for each operator, and the whole topology's snapshot.
+
+Wladdimiro et al., "A predictive approach for dynamic replication of operators", SBAC-PAD 2022, table I.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What the topology says of an operator before anything is measured.
+
+    `shares` has the events that reach the operator per event that a predecessor processed (the selectivity of
+    the stream between them); a predecessor that is not in it has 1.
+    """
+
+    predecessors: tuple[str, ...]  # operators or sources
+    execution_time_s: float | None = None
+    shares: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorLoad:
+    """What one operator received and did in an interval, and what waits for it at the end.
+
+    >>> load = OperatorLoad(
+    ...     name="split", received_by={"clean": 117}, processed=120, backlog=7, active=(0, 1), pool=8
+    ... )
+    >>> load.received, load.replicas
+    (117, 2)
+    """
+
+    name: str
+    received_by: Mapping[str, int]  # λ_i^p: a key for every predecessor, operator or source
+    processed: int  # μ_i
+    backlog: int  # q_i
+    active: tuple[int, ...]
+    pool: int
+    execution_time_s: float | None = None  # et_i
+    processed_by: Mapping[int, int] = field(default_factory=dict)  # by replica
+    busy_share: Mapping[int, float] = field(default_factory=dict)  # by replica: time in the function / wall time
+    cpu_share: float = 0.0  # CPU seconds per second, all replicas together
+    emitted: Mapping[str, int] = field(default_factory=dict)  # by output stream
+    dropped: Mapping[str, int] = field(default_factory=dict)  # by cause
+    declared_shares: Mapping[str, float] = field(default_factory=dict)  # by predecessor
+
+    @property
+    def received(self) -> int:
+        """λ_i^r: events that arrived, whoever sent them."""
+        return sum(self.received_by.values())
+
+    @property
+    def replicas(self) -> int:
+        """The number of active replicas."""
+        return len(self.active)
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalLatency:
+    """End-to-end latency of the events that left in an interval; NaN where none did."""
+
+    count: int = 0
+    mean_ms: float = math.nan
+    p50_ms: float = math.nan
+    p99_ms: float = math.nan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The whole topology over one interval; operators in topological order.
+
+    `incomplete` names every operator and source whose numbers are missing, invalid or stale, with the reason.
+    `interval_s` is the measured length, `td_s` the length of the interval that a plan is made for.
+    """
+
+    time_s: float
+    interval_s: float
+    td_s: float
+    source_input: Mapping[str, int]  # λ_G, by source
+    operators: Mapping[str, OperatorLoad]
+    incomplete: Mapping[str, str] = field(default_factory=dict)
+    source_output: float = 0.0  # source events that left the topology
+    latency: IntervalLatency = IntervalLatency()
+
+    @property
+    def entered(self) -> int:
+        """λ_G over all sources."""
+        return sum(self.source_input.values())
+
+    @property
+    def replicas(self) -> int:
+        """Active replicas of all operators."""
+        return sum(load.replicas for load in self.operators.values())
+
+    @property
+    def backlog(self) -> int:
+        """Events that wait for any operator."""
+        return sum(load.backlog for load in self.operators.values())

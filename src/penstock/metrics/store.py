@@ -1,0 +1,176 @@
+"""The metrics store: what was seen, expected and done in every interval of every run.
+
+SQLite by default (a file, in WAL mode: readable while a run writes), PostgreSQL by URL.
+
+>>> import tempfile
+>>> folder = tempfile.TemporaryDirectory()
+>>> store = Store(f"{folder.name}/metrics.sqlite")
+>>> store.start_run(RunRow(run="r1", topology="twitter", policy="psps", td_s=5, started_at="2026-01-01T00:00:00Z"))
+>>> [row.policy for row in store.runs()]
+['psps']
+>>> store.close(); folder.cleanup()
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from penstock.errors import InputError
+from penstock.metrics import schema
+from penstock.metrics.rows import (
+    DecisionRow,
+    ForecastRow,
+    IntervalRecord,
+    IntervalRow,
+    OperatorRow,
+    RunRow,
+)
+
+Row = TypeVar("Row", RunRow, IntervalRow, OperatorRow, ForecastRow, DecisionRow)
+
+_CONNECT_TIMEOUT_S = 5
+
+
+class Store:
+    """Writes and reads runs. `place` is a file, or a SQLAlchemy URL (`postgresql://user@host/penstock`).
+
+    With `must_exist` a missing file is an error instead of a new, empty store: for readers.
+    """
+
+    def __init__(self, place: str, *, must_exist: bool = False) -> None:
+        self.url = _url(place)
+        if self.url.get_backend_name() == "sqlite":
+            _check_file(self.url, must_exist)
+        self._engine = _engine(self.url)
+        try:
+            self._prepare()
+        except sa.exc.SQLAlchemyError as error:
+            self._engine.dispose()
+            raise InputError(f"store {self}: cannot be opened; {_why(error)}") from error
+
+    def __str__(self) -> str:
+        return repr(self.url.render_as_string(hide_password=True))
+
+    def _prepare(self) -> None:
+        schema.metadata.create_all(self._engine)
+        with self._engine.begin() as connection:
+            found = connection.scalar(sa.select(schema.schema_version.c.version))
+            if found is None:
+                connection.execute(schema.schema_version.insert().values(version=schema.VERSION))
+        if found not in (None, schema.VERSION):
+            self._engine.dispose()
+            raise InputError(f"store {self}: tables must be of version {schema.VERSION}; got {found}")
+
+    def start_run(self, run: RunRow) -> None:
+        """Enter a new run; its name must be new."""
+        try:
+            with self._engine.begin() as connection:
+                connection.execute(schema.runs.insert().values(dataclasses.asdict(run)))
+        except sa.exc.IntegrityError:
+            raise InputError(f"store {self}: a run's name must be new; got {run.run!r}") from None
+
+    def finish_run(self, run: str, finished_at: str) -> None:
+        """Enter when a run ended."""
+        change = schema.runs.update().where(schema.runs.c.run == run).values(finished_at=finished_at)
+        with self._engine.begin() as connection:
+            connection.execute(change)
+
+    def write(self, run: str, record: IntervalRecord) -> None:
+        """Enter one interval in one transaction."""
+        parts: tuple[tuple[sa.Table, Iterable[Any]], ...] = (
+            (schema.intervals, (record.interval,)),
+            (schema.operators, record.operators),
+            (schema.forecasts, record.forecasts),
+            (schema.decisions, record.decisions),
+        )
+        with self._engine.begin() as connection:
+            for table, rows in parts:
+                if values := [{"run": run, **_values(row)} for row in rows]:
+                    connection.execute(table.insert(), values)
+
+    def runs(self) -> list[RunRow]:
+        """All runs, oldest first."""
+        table = schema.runs
+        return self._read(RunRow, sa.select(table).order_by(table.c.started_at, table.c.run))
+
+    def intervals(self, run: str) -> list[IntervalRow]:
+        """A run's intervals, in order."""
+        return self._read(IntervalRow, _of_run(schema.intervals, run))
+
+    def operators(self, run: str, operator: str | None = None) -> list[OperatorRow]:
+        """A run's operators in each interval; all, or one."""
+        return self._read(OperatorRow, _of_run(schema.operators, run, operator))
+
+    def forecasts(self, run: str) -> list[ForecastRow]:
+        """What a run expected."""
+        return self._read(ForecastRow, _of_run(schema.forecasts, run))
+
+    def decisions(self, run: str, operator: str | None = None) -> list[DecisionRow]:
+        """What a run decided, with the reasons; for all operators, or one."""
+        return self._read(DecisionRow, _of_run(schema.decisions, run, operator))
+
+    def _read(self, row: Callable[..., Row], query: sa.Select[Any]) -> list[Row]:
+        with self._engine.connect() as connection:
+            found = connection.execute(query).mappings().all()
+        names = [field.name for field in dataclasses.fields(row)]  # type: ignore[arg-type]
+        return [row(**{name: one[name] for name in names}) for one in found]
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self._engine.dispose()
+
+
+def _values(row: Any) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in row.__slots__}
+
+
+def _of_run(table: sa.Table, run: str, operator: str | None = None) -> sa.Select[Any]:
+    query = sa.select(table).where(table.c.run == run)
+    if operator is not None:
+        query = query.where(table.c.operator == operator)
+    return query.order_by(*(column for column in table.primary_key.columns if column.name != "run"))
+
+
+def _url(place: str) -> sa.URL:
+    if "://" not in place:
+        return sa.URL.create("sqlite", database=place)
+    try:
+        url = sa.make_url(place)
+    except sa.exc.ArgumentError:
+        raise InputError(f"store: must be a file or a database URL; got {place!r}") from None
+    if url.get_backend_name() not in ("sqlite", "postgresql"):
+        raise InputError(f"store: must be SQLite or PostgreSQL; got {url.get_backend_name()!r}")
+    return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
+
+
+def _check_file(url: sa.URL, must_exist: bool) -> None:
+    if not url.database or url.database == ":memory:":
+        raise InputError("store: SQLite needs a file, so that others can read while a run writes; got memory")
+    path = Path(url.database)
+    if must_exist and not path.is_file():
+        raise InputError(f"store '{path}': no such file")
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+
+def _engine(url: sa.URL) -> sa.Engine:
+    if url.get_backend_name() == "postgresql":
+        return sa.create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": _CONNECT_TIMEOUT_S})
+    engine = sa.create_engine(url)
+    sa.event.listen(engine, "connect", _set_up_sqlite)
+    return engine
+
+
+def _set_up_sqlite(connection: Any, _record: object) -> None:
+    cursor = connection.cursor()
+    for setting in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=5000", "foreign_keys=ON"):
+        cursor.execute(f"PRAGMA {setting}")
+    cursor.close()
+
+
+def _why(error: Exception) -> str:
+    return str(getattr(error, "orig", None) or error).strip().splitlines()[0]

@@ -1,0 +1,1 @@
+"""How many replicas each operator gets: policies, and the guards around them."""

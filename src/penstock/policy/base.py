@@ -1,0 +1,83 @@
+"""What a policy is, and what it gives: a plan with a reason for each operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+from penstock.forecast.base import Forecast
+from penstock.metrics.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a plan wants for one operator: how many replicas, perhaps which, and why.
+
+    `expected` is what the policy thinks the operator has to process in the next interval, where it thinks so.
+    """
+
+    replicas: int
+    reason: str
+    expected: float | None = None
+    which: tuple[int, ...] | None = None
+
+    def limited(self, replicas: int, why: str) -> Target:
+        """This target with another number of replicas and the guard's reason added.
+
+        >>> Target(9, "needs 8.3 replicas").limited(8, "the pool has 8")
+        Target(replicas=8, reason='needs 8.3 replicas; the pool has 8', expected=None, which=None)
+        """
+        return replace(self, replicas=replicas, reason=f"{self.reason}; {why}", which=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How many replicas each operator shall have in the next interval; notes concern the whole topology."""
+
+    targets: Mapping[str, Target]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def replicas(self) -> dict[str, int]:
+        """The number of replicas by operator."""
+        return {name: target.replicas for name, target in self.targets.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a plan changes for one operator, or keeps."""
+
+    operator: str
+    before: int
+    after: int
+    reason: str
+    expected: float | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether replicas are activated or deactivated."""
+        return self.after != self.before
+
+    def __str__(self) -> str:
+        return f"{self.operator} {self.before} → {self.after}: {self.reason}"
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Decides, from one interval's snapshot and perhaps a forecast, on the replicas of the next.
+
+    Whatever a policy remembers it keeps in itself; the time is the snapshot's.
+    """
+
+    def plan(self, snapshot: Snapshot, forecast: Forecast | None = None) -> Plan:
+        """A target for every operator of the snapshot."""
+
+
+def decisions(snapshot: Snapshot, plan: Plan) -> tuple[Decision, ...]:
+    """The plan beside what is active now, operator by operator."""
+    return tuple(
+        Decision(name, snapshot.operators[name].replicas, target.replicas, target.reason, target.expected)
+        for name, target in plan.targets.items()
+        if name in snapshot.operators
+    )

@@ -1,0 +1,81 @@
+"""No fewer than one replica, no more than the pool, and together no more than the slots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.errors import InputError
+from penstock.forecast.base import Forecast
+from penstock.metrics.snapshot import Snapshot
+from penstock.policy.base import Plan, Policy, Target
+
+
+class Bounded:
+    """Keeps each operator within 1 and its pool, and all of them within `slots` (None: no limit).
+
+    Where the slots do not suffice they are shared by need: everyone keeps one, and the rest is divided in proportion
+    to what each wants beyond it, whole slots first and then the largest remainders. On an incomplete snapshot nobody
+    is made smaller for it: only what would be added is shared.
+    """
+
+    def __init__(self, policy: Policy, *, slots: int | None = None) -> None:
+        if slots is not None and slots < 1:
+            raise InputError(f"guard 'bounded': slots must be at least 1; got {slots}")
+        self.policy = policy
+        self.slots = slots
+
+    def __repr__(self) -> str:
+        return f"Bounded({self.policy!r}, slots={self.slots})"
+
+    def plan(self, snapshot: Snapshot, forecast: Forecast | None = None) -> Plan:
+        """The wrapped policy's plan, within the bounds."""
+        plan = self.policy.plan(snapshot, forecast)
+        targets = {name: _in_pool(target, snapshot.operators[name].pool) for name, target in plan.targets.items()}
+        wanted = {name: target.replicas for name, target in targets.items()}
+        total = sum(wanted.values())
+        if self.slots is None or total <= self.slots:
+            return Plan(targets, plan.notes)
+        floor = {
+            name: min(count, snapshot.operators[name].replicas) if snapshot.incomplete else 1
+            for name, count in wanted.items()
+        }
+        given = share_slots(wanted, floor, self.slots)
+        why = f"{self.slots} slots are shared by need, {total} were wanted"
+        for name, count in given.items():
+            if count < wanted[name]:
+                targets[name] = targets[name].limited(count, why)
+        return Plan(targets, (*plan.notes, _note(total, given, self.slots)))
+
+
+def share_slots(wanted: Mapping[str, int], floor: Mapping[str, int], slots: int) -> dict[str, int]:
+    """Divide slots in proportion to what each wants beyond its floor; the largest remainders get what is left.
+
+    Where not even the floors fit, everyone gets the floor.
+
+    >>> share_slots({"a": 2, "b": 9, "c": 5}, {"a": 1, "b": 1, "c": 1}, 9)
+    {'a': 1, 'b': 5, 'c': 3}
+    """
+    free = slots - sum(floor.values())
+    beyond = {name: count - floor[name] for name, count in wanted.items()}
+    need = sum(beyond.values())
+    if free <= 0 or need <= 0:
+        return dict(floor)
+    exact = {name: min(1.0, free / need) * count for name, count in beyond.items()}
+    given = {name: floor[name] + int(part) for name, part in exact.items()}
+    left = min(free, need) - sum(int(part) for part in exact.values())
+    for name in sorted(exact, key=lambda name: int(exact[name]) - exact[name])[:left]:
+        given[name] += 1
+    return given
+
+
+def _in_pool(target: Target, pool: int) -> Target:
+    if target.replicas > pool:
+        return target.limited(pool, f"the pool has {pool}")
+    return target if target.replicas >= 1 else target.limited(1, "at least 1 stays")
+
+
+def _note(total: int, given: Mapping[str, int], slots: int) -> str:
+    running = sum(given.values())
+    if running > slots:
+        return f"{slots} slots do not suffice: {len(given)} operators cannot go below {running} replicas"
+    return f"{slots} slots do not suffice for {total} replicas: shared by need"

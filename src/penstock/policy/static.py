@@ -1,0 +1,64 @@
+"""Static: the same replicas for the whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from penstock.errors import InputError
+from penstock.forecast.base import Forecast
+from penstock.metrics.paper import static_replicas
+from penstock.metrics.snapshot import Snapshot
+from penstock.policy.base import Plan, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What is known of a run beforehand: a trace's rates per second, and each operator's share and execution time."""
+
+    peak_rate: float
+    mean_rate: float
+    shares: Mapping[str, float]
+    execution_times_s: Mapping[str, float]
+
+
+class Static:
+    """A fixed number of replicas: the same for every operator, or one by name (others keep what they have).
+
+    >>> Static(4).replicas, Static({"clean": 2, "store": 5}).replicas
+    (4, {'clean': 2, 'store': 5})
+    """
+
+    def __init__(self, replicas: int | Mapping[str, int], why: str = "static") -> None:
+        counts = [replicas] if isinstance(replicas, int) else replicas.values()
+        for count in counts:
+            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                raise InputError(f"policy 'static': replicas must be whole and at least 1; got {count!r}")
+        self.replicas = replicas
+        self.why = why
+
+    def plan(self, snapshot: Snapshot, forecast: Forecast | None = None) -> Plan:  # noqa: ARG002
+        """The same as ever."""
+        targets = {}
+        for name, load in snapshot.operators.items():
+            count = self.replicas if isinstance(self.replicas, int) else self.replicas.get(name, load.replicas)
+            targets[name] = Target(max(1, count), self.why)
+        return Plan(targets)
+
+
+def make_static(replicas: int | str = 1, workload: Workload | None = None) -> Static:
+    """`static:4`, or `static:peak` and `static:mean`: ⌈rate · θ_i · et_i⌉ for the peak or mean rate of the workload.
+
+    >>> workload = Workload(400, 100, {"clean": 1.0, "store": 0.5}, {"clean": 0.01, "store": 0.016})
+    >>> make_static("peak", workload).replicas, make_static("mean", workload).replicas
+    ({'clean': 4, 'store': 4}, {'clean': 1, 'store': 1})
+    """
+    if isinstance(replicas, int):
+        return Static(replicas)
+    if replicas not in ("peak", "mean"):
+        raise InputError(f"policy 'static': must be a number, peak or mean; got {replicas!r}")
+    if workload is None:
+        raise InputError(f"policy 'static:{replicas}': needs the workload's rates, shares and execution times")
+    rate = workload.peak_rate if replicas == "peak" else workload.mean_rate
+    counts = static_replicas(rate, workload.shares, workload.execution_times_s)
+    return Static(counts, f"static, sized for the {replicas} rate of {rate:.4g} events per second")

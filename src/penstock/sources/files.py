@@ -1,0 +1,100 @@
+"""A source that reads a file of events: JSON lines or CSV."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from penstock.errors import InputError
+
+INDEX_EVERY = 1024  # lines between two remembered positions
+
+
+class FileSource:
+    """One event a line, at a steady rate or (rate None) as fast as the topology takes them.
+
+    The file is indexed once where the run is declared, and checked line by line; it is read by number where the
+    source runs, so it must be reachable there under the same path.
+    """
+
+    def __init__(self, path: str | Path, *, rate: float | None = None) -> None:
+        self._path = Path(path)
+        if not self._path.is_file():
+            raise InputError(f"file source: no file {str(path)!r}")
+        if self._path.suffix not in (".jsonl", ".ndjson", ".csv"):
+            raise InputError(
+                f"file source {str(path)!r}: must end in .jsonl, .ndjson or .csv; got {self._path.suffix!r}"
+            )
+        if rate is not None and not (math.isfinite(rate) and rate > 0):
+            raise InputError(f"file source {str(path)!r}: rate must be above 0; got {rate!r}")
+        self._rate = rate
+        self._fields: list[str] = []
+        self._positions: list[int] = []
+        self.total: int | None = self._index()
+
+    def _index(self) -> int:
+        count = 0
+        with self._path.open("rb") as file:
+            if self._path.suffix == ".csv":
+                self._fields = next(csv.reader([file.readline().decode()]), [])
+                if not self._fields:
+                    raise InputError(f"file source {str(self._path)!r}: line 1 must name the fields; got an empty line")
+            position = file.tell()
+            for line in file:
+                if count % INDEX_EVERY == 0:
+                    self._positions.append(position)
+                self._parse(line, count)
+                position += len(line)
+                count += 1
+        if not count:
+            raise InputError(f"file source {str(self._path)!r}: holds no events")
+        return count
+
+    def _parse(self, line: bytes, number: int) -> Any:
+        place = f"file source {str(self._path)!r} event {number}"
+        if self._fields:
+            values = next(csv.reader([line.decode()]), [])
+            if len(values) != len(self._fields):
+                raise InputError(f"{place}: must have {len(self._fields)} fields on one line; got {len(values)}")
+            return dict(zip(self._fields, values, strict=True))
+        try:
+            event = msgspec.json.decode(line)
+        except msgspec.DecodeError as error:
+            raise InputError(f"{place}: must be JSON: {error}") from None
+        if not isinstance(event, dict):
+            raise InputError(f"{place}: must be a JSON object; got {type(event).__name__}")
+        return event
+
+    def due(self, elapsed_s: float) -> int:
+        """Events due by then; all of them when no rate is set."""
+        total = self.total or 0
+        if self._rate is None:
+            return total
+        return min(math.floor(elapsed_s * self._rate) + 1, total) if elapsed_s >= 0 else 0
+
+    def due_times(self, numbers: range) -> list[float]:
+        """When each of these events is due; NaN (when it is sent) when no rate is set."""
+        if self._rate is None:
+            return [math.nan] * len(numbers)
+        return [number / self._rate for number in numbers]
+
+    def read(self, numbers: range) -> list[Any]:
+        """These lines, as events."""
+        wanted = set(numbers)
+        return [self._parse(line, n) for n, line in self._lines(numbers.start, numbers[-1] + 1) if n in wanted]
+
+    def _lines(self, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
+        with self._path.open("rb") as file:
+            file.seek(self._positions[start // INDEX_EVERY])
+            number = start // INDEX_EVERY * INDEX_EVERY
+            for line in file:
+                if number >= stop:
+                    return
+                if number >= start:
+                    yield number, line
+                number += 1

@@ -1,0 +1,31 @@
+"""What flows in: traces of rates, read or made, and the keys of their events."""
+
+from penstock.workload.keys import uniform_keys, value_times, zipf_keys, zipf_shares
+from penstock.workload.load import load_trace
+from penstock.workload.made import MADE_TRACES, made_trace
+from penstock.workload.shapes import erratic, fluctuating, periodic, progressive, ramp, stable
+from penstock.workload.spikes import HotSet, Spike, draw_spikes, spiky
+from penstock.workload.trace import Trace, TraceSummary, constant
+
+__all__ = [
+    "MADE_TRACES",
+    "HotSet",
+    "Spike",
+    "Trace",
+    "TraceSummary",
+    "constant",
+    "draw_spikes",
+    "erratic",
+    "fluctuating",
+    "load_trace",
+    "made_trace",
+    "periodic",
+    "progressive",
+    "ramp",
+    "spiky",
+    "stable",
+    "uniform_keys",
+    "value_times",
+    "zipf_keys",
+    "zipf_shares",
+]
