@@ -42,5 +42,5 @@ class Drift:
         if not self.ready:
             raise NotReady(f"forecaster 'drift': needs 2 rates; has {len(self._rates)}")
         slope = (self._rates[-1] - self._rates[0]) / (len(self._rates) - 1)
-        ahead = self._rates[-1] + slope * np.arange(1, horizon + 1)
-        return np.maximum(ahead, 0.0)
+        steps = np.arange(1, horizon + 1, dtype=np.float64)
+        return np.clip(self._rates[-1] + slope * steps, 0.0, None)

@@ -17,11 +17,11 @@ class Named(Generic[Thing]):
     After the name and a colon come options, separated by commas: `key=value`, a bare key (that is, true), or first
     the value of the option that `register` named as `first`.
 
-    >>> groupings = Named("colour")
-    >>> groupings.register("grey", lambda level=50: f"grey at {level} %", first="level")
-    >>> groupings.make("grey"), groupings.make("grey:20"), groupings.make("grey", level=70)
+    >>> colours = Named("colour")
+    >>> colours.register("grey", lambda level=50: f"grey at {level} %", first="level")
+    >>> colours.make("grey"), colours.make("grey:20"), colours.make("grey", level=70)
     ('grey at 50 %', 'grey at 20 %', 'grey at 70 %')
-    >>> groupings.make("grey:tone=3")
+    >>> colours.make("grey:tone=3")
     Traceback (most recent call last):
     penstock.errors.InputError: colour 'grey': no such option 'tone'; known: level
     """
@@ -47,7 +47,7 @@ class Named(Generic[Thing]):
         """Make the thing that the text describes; options may also be given as keywords, which win."""
         name, _, rest = spec.partition(":")
         make, first = self._maker(name)
-        given = {**self._parse(name, rest, first), **options}
+        given = {**_parse(rest, first), **options}
         known = self.options(name)
         for option in given:
             if option not in known:
@@ -61,17 +61,18 @@ class Named(Generic[Thing]):
             raise InputError(f"{self.kind}: no such name {name!r}; known: {', '.join(self.names)}")
         return self._makers[name]
 
-    def _parse(self, name: str, rest: str, first: str | None) -> dict[str, object]:
-        options: dict[str, object] = {}
-        for place, part in enumerate(rest.split(",") if rest else ()):
-            key, equals, value = part.partition("=")
-            if equals:
-                options[key] = _value(value)
-            elif place == 0 and first:
-                options[first] = _value(key)
-            else:
-                options[key] = True
-        return options
+
+def _parse(rest: str, first: str | None) -> dict[str, object]:
+    options: dict[str, object] = {}
+    for place, part in enumerate(rest.split(",") if rest else ()):
+        key, equals, value = part.partition("=")
+        if equals:
+            options[key] = _value(value)
+        elif place == 0 and first:
+            options[first] = _value(key)
+        else:
+            options[key] = True
+    return options
 
 
 def _value(text: str) -> object:

@@ -29,6 +29,6 @@ class Shuffle:
         """The next replicas of the round."""
         active, count = self._active, len(events)
         start = self._turn % len(active)
-        self._turn = start + count
+        self._turn += count
         rounds = -(-(start + count) // len(active))
         return list((active * rounds)[start : start + count])

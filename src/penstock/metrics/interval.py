@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from penstock.errors import InputError
 from penstock.metrics.counters import OperatorCounters, ReplicaCounters, RunCounters
+from penstock.metrics.latency import LatencyHistogram, merged
 from penstock.metrics.shares import counted_edges, source_output
 from penstock.metrics.snapshot import Declared, IntervalLatency, OperatorLoad, Snapshot
 
@@ -52,7 +53,7 @@ def difference(earlier: RunCounters, later: RunCounters, rules: IntervalRules) -
         check = _Check()
         before = earlier.operators.get(name)
         loads[name] = _load(name, (before, now), _Frame(length_s, rules.declared.get(name, _UNDECLARED)), check)
-        if reason := _absence(name, later, rules) or check.reason:
+        if reason := _absence(name, later, rules) or _absence(name, earlier, rules) or check.reason:
             incomplete[name] = reason
     if distrust:
         incomplete = dict.fromkeys((*sources, *loads), distrust)
@@ -122,8 +123,10 @@ def _sources(earlier: RunCounters, later: RunCounters, incomplete: dict[str, str
     sources: dict[str, int] = {}
     for name in {**earlier.sources, **later.sources}:
         check = _Check()
-        if name not in later.sources:
-            check.doubt("no counter")
+        if name not in later.sources or name not in earlier.sources:
+            check.doubt("no counter at both ends of the interval")
+        if name in later.missing or name in earlier.missing:
+            check.doubt("a replica says nothing")
         before = earlier.sources.get(name, 0)
         sources[name] = int(check.growth("entered", before, later.sources.get(name, before)))
         if check.reason:
@@ -131,9 +134,7 @@ def _sources(earlier: RunCounters, later: RunCounters, incomplete: dict[str, str
     return sources
 
 
-def _known_operators(
-    earlier: RunCounters, later: RunCounters, rules: IntervalRules
-) -> dict[str, OperatorCounters]:
+def _known_operators(earlier: RunCounters, later: RunCounters, rules: IntervalRules) -> dict[str, OperatorCounters]:
     """Every operator with counters, old ones where there are no new, in the declared or else the counted order."""
     if later.operators.keys() >= earlier.operators.keys():
         return dict(later.operators)
@@ -142,52 +143,69 @@ def _known_operators(
     return {name: known[name] for name in order if name in known}
 
 
-def _absence(name: str, later: RunCounters, rules: IntervalRules) -> str | None:
-    counters = later.operators.get(name)
-    if counters is None:
-        return "no counters"
-    if name in later.missing:
-        return "a replica says nothing"
-    if not counters.age_s <= rules.stale_after_s:
-        return f"last heard of {counters.age_s:.3g} s ago; stale after {rules.stale_after_s:g} s"
+def _absence(name: str, counters: RunCounters, rules: IntervalRules) -> str | None:
+    """Why the operator's counters at one end of the interval do not count, if so.
+
+    Stale counters at the start make an interval too full: what they missed would appear in it.
+    """
+    operator = counters.operators.get(name)
+    if operator is None:
+        return f"no counters at {counters.time_s:.6g} s"
+    if name in counters.missing:
+        return f"a replica said nothing at {counters.time_s:.6g} s"
+    if not operator.age_s <= rules.stale_after_s:
+        at, limit = f"at {counters.time_s:.6g} s", f"stale after {rules.stale_after_s:g} s"
+        return f"{at} last heard of {operator.age_s:.3g} s before; {limit}"
     return None
+
+
+@dataclass(slots=True)
+class _Growth:
+    """What an operator's replicas did in the interval."""
+
+    received: dict[str, int]
+    emitted: dict[str, int] = field(default_factory=dict)
+    dropped: dict[str, int] = field(default_factory=dict)
+    processed: dict[int, int] = field(default_factory=dict)
+    busy_s: dict[int, float] = field(default_factory=dict)
+    cpu_s: float = 0.0
+
+    def add(self, replica: int, last: ReplicaCounters, this: ReplicaCounters, check: _Check) -> None:
+        if this == last and this.processed >= 0 and this.busy_s >= 0:  # most of a large pool is inactive
+            self.processed[replica], self.busy_s[replica] = 0, 0.0
+            return
+        check.growths("received from", last.received, this.received, self.received)
+        check.growths("emitted to", last.emitted, this.emitted, self.emitted)
+        check.growths("dropped by", last.dropped, this.dropped, self.dropped)
+        self.processed[replica] = int(check.growth("processed", last.processed, this.processed))
+        self.busy_s[replica] = check.growth("busy time", last.busy_s, this.busy_s)
+        self.cpu_s += check.growth("CPU time", last.cpu_s, this.cpu_s)
 
 
 def _load(
     name: str, counters: tuple[OperatorCounters | None, OperatorCounters], frame: _Frame, check: _Check
 ) -> OperatorLoad:
-    before = counters[0].replicas if counters[0] else {}
-    now = counters[1]
-    received = dict.fromkeys(frame.declared.predecessors, 0)
-    emitted: dict[str, int] = {}
-    dropped: dict[str, int] = {}
-    processed: dict[int, int] = {}
-    busy_s: dict[int, float] = {}
-    cpu_s = 0.0
+    before, now = counters[0].replicas if counters[0] else {}, counters[1]
+    growth = _Growth(dict.fromkeys(frame.declared.predecessors, 0))
     for replica, this in now.replicas.items():
-        last = before.get(replica, _NOTHING)
-        check.growths("received from", last.received, this.received, received)
-        check.growths("emitted to", last.emitted, this.emitted, emitted)
-        check.growths("dropped by", last.dropped, this.dropped, dropped)
-        processed[replica] = int(check.growth("processed", last.processed, this.processed))
-        busy_s[replica] = check.growth("busy time", last.busy_s, this.busy_s)
-        cpu_s += check.growth("CPU time", last.cpu_s, this.cpu_s)
+        growth.add(replica, before.get(replica, _NOTHING), this, check)
     if gone := before.keys() - now.replicas.keys():
         check.doubt(f"replica {min(gone)} says nothing")
-    done, backlog = sum(processed.values()), int(check.valid("backlog", now.backlog))
+    backlog = int(check.valid("backlog", now.backlog))
+    done, busy_s = sum(growth.processed.values()), sum(growth.busy_s.values())
     return OperatorLoad(
         name=name,
-        received_by=received,
+        received_by=growth.received,
         processed=done,
         backlog=backlog,
         active=now.active,
         pool=now.pool,
-        execution_time_s=sum(busy_s.values()) / done if done and not check.reason else None,
-        processed_by=processed,
-        busy_share={replica: spent_s / frame.length_s for replica, spent_s in busy_s.items()},
-        cpu_share=cpu_s / frame.length_s,
-        emitted=emitted,
-        dropped=dropped,
+        execution_time_s=busy_s / done if done and not check.reason else None,
+        processed_by=growth.processed,
+        busy_share={replica: spent_s / frame.length_s for replica, spent_s in growth.busy_s.items()},
+        cpu_share=growth.cpu_s / frame.length_s,
+        emitted=growth.emitted,
+        dropped=growth.dropped,
         declared_shares=frame.declared.shares,
     )
 
@@ -199,7 +217,12 @@ def _output(later: RunCounters, loads: Mapping[str, OperatorLoad], rules: Interv
 
 
 def _latency(earlier: RunCounters, later: RunCounters) -> IntervalLatency:
-    histogram = later.latency.since(earlier.latency)
+    histogram = _histogram(later).since(_histogram(earlier))
     return IntervalLatency(
         histogram.count, histogram.mean_ms, histogram.percentile_ms(0.5), histogram.percentile_ms(0.99)
     )
+
+
+def _histogram(counters: RunCounters) -> LatencyHistogram:
+    replicas = (replica for operator in counters.operators.values() for replica in operator.replicas.values())
+    return merged(replica.latency for replica in replicas if replica.latency.count)

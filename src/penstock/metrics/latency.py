@@ -69,7 +69,7 @@ class LatencyHistogram(msgspec.Struct):
         for bucket in sorted(self.buckets):
             seen += self.buckets[bucket]
             if seen >= rank:
-                return min(FLOOR_MS * GROWTH ** (bucket + 0.5), self.max_ms)
+                return min(FLOOR_MS * math.pow(GROWTH, bucket + 0.5), self.max_ms)
         return self.max_ms
 
 

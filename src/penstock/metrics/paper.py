@@ -24,9 +24,7 @@ def replicas_for(load: float) -> int:
     return max(1, math.ceil(load - _ROUNDING * max(1.0, load)))
 
 
-def static_replicas(
-    rate: float, shares: Mapping[str, float], execution_times_s: Mapping[str, float]
-) -> dict[str, int]:
+def static_replicas(rate: float, shares: Mapping[str, float], execution_times_s: Mapping[str, float]) -> dict[str, int]:
     """What each operator needs at a constant rate per second: ⌈rate · θ_i · et_i⌉.
 
     >>> static_replicas(400, {"clean": 1.0, "store": 0.5}, {"clean": 0.01, "store": 0.016})

@@ -41,9 +41,7 @@ class Recorder:
     (1, ['an interval'])
     """
 
-    def __init__(
-        self, write: Callable[[IntervalRecord], None], *, capacity: int = 600, retry_s: float = 1.0
-    ) -> None:
+    def __init__(self, write: Callable[[IntervalRecord], None], *, capacity: int = 600, retry_s: float = 1.0) -> None:
         if capacity < 1:
             raise InputError(f"recorder: capacity must be at least 1 interval; got {capacity}")
         self._write = write

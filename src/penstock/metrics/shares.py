@@ -50,9 +50,7 @@ def declared_edges(declared: Mapping[str, Declared]) -> dict[str, dict[str, floa
     >>> declared_edges({"clean": Declared(("tweets",)), "store": Declared(("clean",), shares={"clean": 0.5})})
     {'clean': {'tweets': 1.0}, 'store': {'clean': 0.5}}
     """
-    return {
-        operator: {p: one.shares.get(p, 1.0) for p in one.predecessors} for operator, one in declared.items()
-    }
+    return {operator: {p: one.shares.get(p, 1.0) for p in one.predecessors} for operator, one in declared.items()}
 
 
 def counted_edges(counters: RunCounters, declared: Mapping[str, Declared]) -> dict[str, dict[str, float]]:
@@ -60,7 +58,7 @@ def counted_edges(counters: RunCounters, declared: Mapping[str, Declared]) -> di
     processed: dict[str, float] = {}
     edges: dict[str, dict[str, float]] = {}
     for operator, counted in counters.operators.items():
-        received: dict[str, float] = {}
+        received: dict[str, int] = {}
         done = 0
         for replica in counted.replicas.values():
             done += replica.processed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from penstock.errors import InputError
 from penstock.forecast.base import Forecast
 from penstock.metrics.paper import replicas_for
 from penstock.metrics.shares import propagate
@@ -39,9 +40,16 @@ class Psps:
     """
 
     def __init__(self, *, predecessor_backlog: bool = False, use_forecast: bool = False) -> None:
+        for name, value in (("predecessor_backlog", predecessor_backlog), ("use_forecast", use_forecast)):
+            if not isinstance(value, bool):
+                raise InputError(f"policy 'psps': {name} must be true or false; got {value!r}")
         self.predecessor_backlog = predecessor_backlog
         self.use_forecast = use_forecast
+        self._entered: dict[str, float] = {}  # rates per second last known, by source
         self._edges: dict[str, dict[str, float]] = {}  # the shares last known, θ_i^p
+
+    def __repr__(self) -> str:
+        return f"Psps(predecessor_backlog={self.predecessor_backlog}, use_forecast={self.use_forecast})"
 
     def plan(self, snapshot: Snapshot, forecast: Forecast | None = None) -> Plan:
         """A target for every operator, in topological order."""
@@ -56,22 +64,22 @@ class Psps:
             name: _target(load, _Expected(new[name], waiting[name], total), snapshot.td_s)
             for name, load in snapshot.operators.items()
         }
-        return Plan(targets, notes)
+        return Plan(targets, (*notes, *_short_interval(snapshot)))
 
     def _entering(self, snapshot: Snapshot, forecast: Forecast | None) -> tuple[dict[str, float], tuple[str, ...]]:
         """λ̂_G(t+1) by source: its last value, or the forecast."""
-        scale = snapshot.td_s / snapshot.interval_s
-        entering = {source: count * scale for source, count in snapshot.source_input.items()}
+        last = {}
+        for source, count in snapshot.source_input.items():
+            rate = count / snapshot.interval_s
+            last[source] = self._entered.get(source, rate) if source in snapshot.incomplete else rate
+        self._entered = last
+        entering = {source: rate * snapshot.td_s for source, rate in last.items()}
         if not self.use_forecast:
             return entering, ()
-        notes = []
-        for source in entering:
-            rate = forecast.rate(source) if forecast else None
-            if rate is None:
-                notes.append(f"no forecast for source '{source}' yet: taking its last value")
-            else:
-                entering[source] = rate * snapshot.td_s
-        return entering, tuple(notes)
+        expected = {source: forecast.rate(source) if forecast else None for source in last}
+        entering |= {source: rate * snapshot.td_s for source, rate in expected.items() if rate is not None}
+        silent = [source for source, rate in expected.items() if rate is None]
+        return entering, tuple(f"no forecast for source '{source}' yet: takes its last value" for source in silent)
 
     def _shares(self, load: OperatorLoad, snapshot: Snapshot) -> dict[str, float]:
         """θ_i^p for each predecessor p: 1 for a source; measured; or last known; or declared; or 1."""
@@ -88,6 +96,18 @@ class Psps:
                 declared = load.declared_shares.get(predecessor, 1.0)
                 shares[predecessor] = known.get(predecessor, declared)
         return shares
+
+
+def _short_interval(snapshot: Snapshot) -> tuple[str, ...]:
+    """A note if td does not exceed the time of one event through the DAG, as the papers require."""
+    through_s: dict[str, float] = {}
+    for name, load in snapshot.operators.items():
+        before_s = max((through_s.get(p, 0.0) for p in load.received_by), default=0.0)
+        through_s[name] = before_s + (load.execution_time_s or 0.0)
+    longest_s = max(through_s.values(), default=0.0)
+    if longest_s < snapshot.td_s:
+        return ()
+    return (f"td of {snapshot.td_s:g} s does not exceed the {longest_s:.4g} s of one event through the topology",)
 
 
 class _Expected:

@@ -37,6 +37,9 @@ class Static:
         self.replicas = replicas
         self.why = why
 
+    def __repr__(self) -> str:
+        return f"Static({self.replicas!r})"
+
     def plan(self, snapshot: Snapshot, forecast: Forecast | None = None) -> Plan:  # noqa: ARG002
         """The same as ever."""
         targets = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-_PACKAGE = str(Path(__file__).resolve().parents[1])
+_PACKAGE = f"{Path(__file__).resolve().parents[1]}/"
 
 
 def caller_place() -> str:
@@ -13,7 +13,7 @@ def caller_place() -> str:
     frame = sys._getframe(1)
     while frame.f_back is not None:
         file = frame.f_code.co_filename
-        if not file.startswith(_PACKAGE) or "/apps/" in file[len(_PACKAGE) :]:
+        if not file.startswith(_PACKAGE) or file.startswith("apps/", len(_PACKAGE)):
             break
         frame = frame.f_back
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"

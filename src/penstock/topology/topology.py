@@ -37,6 +37,7 @@ class Topology:
         spec = SourceSpec(name, caller_place())
         validation.check_name(str(spec), name, [*self.sources.values(), *self.operators.values()])
         self.sources[name] = spec
+        self._forget_derived()
         return spec
 
     def operator(
@@ -79,8 +80,7 @@ class Topology:
         validation.check_name(str(operator), name, [*self.sources.values(), *self.operators.values()])
         validation.check_operator(operator)
         self.operators[name] = operator
-        for derived in ("_graph", "_depths", "sinks"):
-            self.__dict__.pop(derived, None)
+        self._forget_derived()
         return operator
 
     def check(self) -> None:
@@ -92,6 +92,11 @@ class Topology:
         operator = replace(self[name], **changes)
         validation.check_operator(operator)
         self.operators[name] = operator
+        self._forget_derived()
+
+    def _forget_derived(self) -> None:
+        for derived in ("_graph", "_depths", "sinks"):
+            self.__dict__.pop(derived, None)
 
     def __getitem__(self, name: str) -> Operator:
         try:

@@ -85,8 +85,8 @@ def check_graph(topology: Topology) -> None:
         raise TopologyError(f"topology {topology.name!r}: needs at least one source; got none")
     for operator in topology.operators.values():
         _check_references(topology, operator)
-    topological_order(topology)
     _check_reach(topology)
+    topological_order(topology)
     for operator in topology.operators.values():
         _check_streams_read(topology, operator)
         _check_shippable(operator)
@@ -114,7 +114,7 @@ def topological_order(topology: Topology) -> list[str]:
     try:
         return list(TopologicalSorter(graph).static_order())
     except CycleError as error:
-        round_trip = list(reversed(error.args[1]))
+        round_trip = error.args[1]
         first = topology.operators[round_trip[0]]
         raise TopologyError(f"{first}: a topology has no cycles; got {' → '.join(round_trip)}") from None
 

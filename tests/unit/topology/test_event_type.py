@@ -46,7 +46,7 @@ def of_dict(event: dict[str, Any]) -> None: ...
 def of_nothing() -> None: ...
 
 
-def untyped(event):  # type: ignore[no-untyped-def]  # noqa: ANN201
+def untyped(event):  # type: ignore[no-untyped-def]
     return event
 
 

@@ -14,14 +14,12 @@ from penstock.policy.guards.refuse_incomplete import RefuseIncomplete
 __all__ = ["Bounded", "Cooldown", "RefuseIncomplete", "guarded"]
 
 
-def guarded(
-    policy: Policy, *, slots: int | None = None, scale_in_s: float = 0.0, scale_out_s: float = 0.0
-) -> Policy:
+def guarded(policy: Policy, *, slots: int | None = None, scale_in_s: float = 0.0, scale_out_s: float = 0.0) -> Policy:
     """The policy in all guards, in the order that keeps every one of them.
 
-    >>> from penstock.policy.psps import Psps
-    >>> guarded(Psps(), slots=12)
-    Bounded(Cooldown(RefuseIncomplete(Psps), scale_in_s=0.0, scale_out_s=0.0), slots=12)
+    >>> from penstock.policy.static import Static
+    >>> guarded(Static(4), slots=12)
+    Bounded(Cooldown(RefuseIncomplete(Static(4)), scale_in_s=0.0, scale_out_s=0.0), slots=12)
     """
     trusted = RefuseIncomplete(policy)
     return Bounded(Cooldown(trusted, scale_in_s=scale_in_s, scale_out_s=scale_out_s), slots=slots)

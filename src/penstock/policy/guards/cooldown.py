@@ -34,8 +34,7 @@ class Cooldown:
         plan = self.policy.plan(snapshot, forecast)
         self._look(snapshot)
         targets = {
-            name: self._hold(target, snapshot.operators[name], snapshot.time_s)
-            for name, target in plan.targets.items()
+            name: self._hold(target, snapshot.operators[name], snapshot.time_s) for name, target in plan.targets.items()
         }
         return Plan(targets, plan.notes)
 

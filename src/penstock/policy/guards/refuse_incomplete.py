@@ -19,7 +19,7 @@ class RefuseIncomplete:
         self._held: dict[str, int] = {}  # the last plan
 
     def __repr__(self) -> str:
-        return f"RefuseIncomplete({type(self.policy).__name__})"
+        return f"RefuseIncomplete({self.policy!r})"
 
     def plan(self, snapshot: Snapshot, forecast: Forecast | None = None) -> Plan:
         """The wrapped policy's plan, or what of it can be trusted."""

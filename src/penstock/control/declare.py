@@ -1,0 +1,32 @@
+"""What a topology declares, in the form that the monitor takes."""
+
+from __future__ import annotations
+
+from penstock.metrics.snapshot import Declared
+from penstock.topology.topology import Topology
+
+
+def declared(topology: Topology) -> dict[str, Declared]:
+    """Predecessors, execution time and shares of every operator, in topological order.
+
+    The share from a predecessor is the selectivity of the streams between them, 1 for a stream that declares none.
+
+    >>> topology = Topology("words")
+    >>> lines = topology.source("lines")
+    >>> split = topology.operator("split", str.split, inputs=lines, selectivity=5.0, execution_time_ms=3.0)
+    >>> count = topology.operator("count", print, inputs=split)
+    >>> {name: dict(one.shares) for name, one in declared(topology).items()}
+    {'split': {'lines': 1.0}, 'count': {'split': 5.0}}
+    """
+    return {name: _declared(topology, name) for level in topology.levels() for name in level}
+
+
+def _declared(topology: Topology, name: str) -> Declared:
+    operator = topology[name]
+    shares: dict[str, float] = {}
+    for stream in operator.inputs:
+        sender = topology.operators.get(stream.sender)
+        share = sender.selectivity.get(stream.name, 1.0) if sender else 1.0
+        shares[stream.sender] = shares.get(stream.sender, 0.0) + share
+    time_ms = operator.execution_time_ms
+    return Declared(topology.predecessors(name), None if time_ms is None else time_ms / 1000, shares)

@@ -1,0 +1,52 @@
+"""Execute: activate and deactivate replicas, and publish how used they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.control.ports import Actuator
+from penstock.metrics.snapshot import Snapshot
+from penstock.metrics.utilisation import Utilisation, utilisation
+from penstock.policy.base import Plan
+
+
+def choose_replicas(active: tuple[int, ...], count: int, pool: int) -> tuple[int, ...]:
+    """Which replicas to run: those that are active, fewest changes, lowest numbers first.
+
+    >>> choose_replicas((0, 3), 3, pool=8), choose_replicas((0, 1, 3), 2, pool=8)
+    ((0, 1, 3), (0, 1))
+    """
+    kept = sorted(active)[:count]
+    inactive = (replica for replica in range(pool) if replica not in active)
+    added = [replica for replica, _ in zip(inactive, range(count - len(kept)), strict=False)]
+    return tuple(sorted(kept + added))
+
+
+def execute(actuator: Actuator, snapshot: Snapshot, plan: Plan) -> dict[str, str]:
+    """Carry out a plan; what fails for one operator stays as it is, and the reason is returned under its name.
+
+    Operators with incomplete numbers keep the utilisation that was last published.
+    """
+    failures: dict[str, str] = {}
+    used: dict[str, Utilisation] = {}
+    for name, target in plan.targets.items():
+        load = snapshot.operators[name]
+        active = target.which or choose_replicas(load.active, target.replicas, load.pool)
+        if active != load.active:
+            try:
+                actuator.set_replicas(name, active)
+            except Exception as error:
+                failures[name] = f"{type(error).__name__}: {error}"
+                active = load.active
+        known = None if name in snapshot.incomplete else utilisation(load, active, snapshot.interval_s)
+        if known:
+            used[name] = known
+    return failures | _publish(actuator, used)
+
+
+def _publish(actuator: Actuator, used: Mapping[str, Utilisation]) -> dict[str, str]:
+    try:
+        actuator.publish_utilisation(used)
+    except Exception as error:
+        return {"utilisation": f"{type(error).__name__}: {error}"}
+    return {}

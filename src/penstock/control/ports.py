@@ -1,0 +1,44 @@
+"""What the loop needs from outside, by role; the engine, the simulator and the tests' fakes provide it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from penstock.metrics.counters import RunCounters
+from penstock.metrics.rows import IntervalRecord
+from penstock.metrics.utilisation import Utilisation
+
+
+class Clock(Protocol):
+    """Time as the loop sees it, in seconds; one that never goes back is best, but the loop bears any."""
+
+    def now(self) -> float:
+        """The time."""
+
+    def sleep_until(self, time_s: float) -> None:
+        """Return at that time, or earlier when there is a reason to look around (the run stops)."""
+
+
+class Counted(Protocol):
+    """Something that counts: a run on Spark, a simulation."""
+
+    def counters(self) -> RunCounters:
+        """The counters now, stamped by the loop's clock; operators in topological order."""
+
+
+class Actuator(Protocol):
+    """Something that can activate and deactivate replicas, at once and without loss."""
+
+    def set_replicas(self, operator: str, replicas: tuple[int, ...]) -> None:
+        """From now on exactly these replicas of the operator get events."""
+
+    def publish_utilisation(self, utilisation: Mapping[str, Utilisation]) -> None:
+        """Tell all senders how used the replicas are, by operator; once an interval."""
+
+
+class Records(Protocol):
+    """Something that keeps what happened, such as `metrics.recorder.Recorder`."""
+
+    def record(self, record: IntervalRecord) -> None:
+        """Keep one interval."""

@@ -1,0 +1,118 @@
+"""One step of the loop: what was seen, expected, planned and done; and its rows for the store."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from penstock.forecast.base import Forecast
+from penstock.metrics.rows import DecisionRow, ForecastRow, IntervalRecord, IntervalRow, OperatorRow
+from penstock.metrics.snapshot import OperatorLoad, Snapshot
+from penstock.policy.base import Decision, Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What one step did. Parts that failed are None, and `failures` says why, by phase."""
+
+    number: int
+    time_s: float
+    snapshot: Snapshot | None = None
+    forecast: Forecast | None = None
+    plan: Plan | None = None
+    decisions: tuple[Decision, ...] = ()
+    not_executed: dict[str, str] = field(default_factory=dict)  # why, by operator
+    failures: dict[str, str] = field(default_factory=dict)  # why, by phase
+
+
+@dataclass(frozen=True, slots=True)
+class LoopState:
+    """What a live view shows: the last step, the last one with a snapshot, and the last changes with their times."""
+
+    last: Step | None = None
+    seen: Step | None = None
+    changes: tuple[tuple[float, Decision], ...] = ()
+
+    def after(self, step: Step, *, changes: int) -> LoopState:
+        """The state after one more step, with at most so many changes."""
+        new = tuple((step.time_s, decision) for decision in step.decisions if decision.changed)
+        return LoopState(step, step if step.snapshot else self.seen, (*self.changes, *new)[-changes:])
+
+
+def interval_record(step: Step, snapshot: Snapshot) -> IntervalRecord:
+    """A step as rows of the store."""
+    return IntervalRecord(
+        interval=_interval(step, snapshot),
+        operators=tuple(
+            _operator(step.number, load, snapshot.incomplete.get(name)) for name, load in snapshot.operators.items()
+        ),
+        forecasts=_forecasts(step),
+        decisions=tuple(_decision(step, decision) for decision in step.decisions),
+    )
+
+
+def _interval(step: Step, snapshot: Snapshot) -> IntervalRow:
+    latency = snapshot.latency
+    notes = step.plan.notes if step.plan else ()
+    failures = tuple(f"{phase}: {reason}" for phase, reason in step.failures.items())
+    return IntervalRow(
+        number=step.number,
+        time_s=step.time_s,
+        interval_s=snapshot.interval_s,
+        source_input=snapshot.source_input,
+        entered=snapshot.entered,
+        source_output=snapshot.source_output,
+        replicas=snapshot.replicas,
+        backlog=snapshot.backlog,
+        dropped=sum(sum(load.dropped.values()) for load in snapshot.operators.values()),
+        latency_count=latency.count,
+        latency_mean_ms=_finite(latency.mean_ms),
+        latency_p50_ms=_finite(latency.p50_ms),
+        latency_p99_ms=_finite(latency.p99_ms),
+        note="; ".join((*notes, *failures)),
+    )
+
+
+def _operator(number: int, load: OperatorLoad, incomplete: str | None) -> OperatorRow:
+    return OperatorRow(
+        number=number,
+        operator=load.name,
+        received=load.received,
+        received_by=load.received_by,
+        processed=load.processed,
+        backlog=load.backlog,
+        dropped=sum(load.dropped.values()),
+        replicas=load.replicas,
+        pool=load.pool,
+        busy_share=sum(load.busy_share.values()) / max(1, load.replicas),
+        cpu_share=load.cpu_share,
+        execution_time_s=load.execution_time_s,
+        incomplete=incomplete,
+    )
+
+
+def _forecasts(step: Step) -> tuple[ForecastRow, ...]:
+    if step.forecast is None:
+        return ()
+    name = step.forecast.forecaster
+    return tuple(
+        ForecastRow(number=step.number, series=series, step=ahead, rate=rate, forecaster=name)
+        for series, rates in step.forecast.rates.items()
+        for ahead, rate in enumerate(rates, start=1)
+    )
+
+
+def _decision(step: Step, decision: Decision) -> DecisionRow:
+    return DecisionRow(
+        number=step.number,
+        operator=decision.operator,
+        before=decision.before,
+        after=decision.after,
+        expected=decision.expected,
+        reason=decision.reason,
+        failure=step.not_executed.get(decision.operator),
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
