@@ -27,6 +27,7 @@ from penstock.engine.messages import (
     proof,
     upward,
 )
+from penstock.errors import PenstockError
 
 log = logging.getLogger(__name__)
 HANDSHAKE_TIMEOUT_S = 5.0
@@ -109,8 +110,8 @@ class ControlServer:
                 self._take(await _receive(reader, MAX_FRAME_BYTES), writer)
         except (asyncio.IncompleteReadError, ConnectionError, TimeoutError):
             pass  # gone, or never one of ours; a replica comes back by itself
-        except (msgspec.MsgspecError, PermissionError) as error:
-            log.warning("control channel: refused %s: %s", writer.get_extra_info("peername"), error)
+        except (msgspec.MsgspecError, PermissionError, PenstockError) as error:
+            log.warning("control channel: hung up on %s: %s", writer.get_extra_info("peername"), error)
         except asyncio.CancelledError:
             pass
         finally:

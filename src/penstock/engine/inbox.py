@@ -54,6 +54,10 @@ class Inbox:
         """Whether nothing waits."""
         return self._queue.empty()
 
+    def ending(self) -> bool:
+        """Whether nothing waits, or only the end of the batch."""
+        return self._queue.empty() or self.waiting == 0
+
     def take(self) -> Arrival | None:
         """The next bundle, waiting for it; None when the batch is over. Raises what broke the stream."""
         item = self._queue.get()

@@ -22,7 +22,7 @@ from penstock.engine.program import Program
 from penstock.engine.replica import report_of
 from penstock.metrics.counters import ReplicaCounters
 
-CHUNK = 500  # events sent at once
+CHUNK = 4000  # events sent at once
 TICK_S = 0.005  # shortest wait between two looks at what is due
 LONGEST_WAIT_S = 0.25
 
@@ -54,21 +54,21 @@ class SourceSlot:
 
     def run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         """Real-time: send what is due until Spark ends the batch."""
-        ended = threading.Event()
-        threading.Thread(target=_await_end, args=(batches, ended), name="penstock-batch", daemon=True).start()
-        position = self._agent.ask(StartQuery(self._name, self._slot, self._batch))
-        while not ended.is_set():
+        end = BatchEnding(batches)
+        position = self._agent.ask(StartQuery(self._program.generation, self._name, self._slot, self._batch))
+        while not end.reached.is_set():
             routing = self._agent.routing
             due = self._due(routing, position)
             if due <= position:
-                ended.wait(self._wait_s(routing, position))
+                end.reached.wait(self._wait_s(routing, position))
                 continue
             chunk = range(position, min(due, position + CHUNK))
             self._add(chunk, routing.epoch_s or 0.0)
             position = chunk.stop
             if (rows := self._outbox.rows(routing)) is not None:
                 yield rows
-        self._agent.ask(BatchEnd(self._name, self._slot, self._batch, position))
+        end.check()
+        self._agent.ask(BatchEnd(self._program.generation, self._name, self._slot, self._batch, position))
         self._agent.wake()
 
     def _due(self, routing: Routing, position: int) -> int:
@@ -97,13 +97,28 @@ class SourceSlot:
         self._counters.processed += len(numbers)
 
 
-def _await_end(batches: Iterable[Any], ended: threading.Event) -> None:
-    """Spark ends a real-time batch by ending its input."""
-    try:
-        for _ in batches:
-            pass
-    finally:
-        ended.set()
+class BatchEnding:
+    """Spark ends a real-time batch by ending its input, which a thread waits for."""
+
+    def __init__(self, batches: Iterable[Any]) -> None:
+        self.reached = threading.Event()
+        self._batches = batches
+        self._broken: BaseException | None = None
+        threading.Thread(target=self._wait, name="penstock-batch", daemon=True).start()
+
+    def check(self) -> None:
+        """Raise what broke the input, if that is how it ended: such a batch is done again."""
+        if self._broken is not None:
+            raise self._broken
+
+    def _wait(self) -> None:
+        try:
+            for _ in self._batches:
+                pass
+        except BaseException as error:  # it belongs to the source's own thread
+            self._broken = error
+        finally:
+            self.reached.set()
 
 
 def ingest_rows(program: Program, partition: int, batch: int, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:

@@ -49,6 +49,7 @@ class Reports(msgspec.Struct, tag=True):
 class StartQuery(msgspec.Struct, tag=True):
     """Source slot to driver: where does my batch start?"""
 
+    generation: int
     source: str
     slot: int
     batch: int
@@ -57,6 +58,7 @@ class StartQuery(msgspec.Struct, tag=True):
 class BatchEnd(msgspec.Struct, tag=True):
     """Source slot to driver: my batch ends before this event of mine."""
 
+    generation: int
     source: str
     slot: int
     batch: int

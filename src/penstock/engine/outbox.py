@@ -32,21 +32,26 @@ class Wire:
         self._program = program
         self._level = level
         self._replica = replica
-        self._routed: tuple[OperatorRouting, int] | None = None
+        self._routed: tuple[OperatorRouting, Sender] | None = None
 
     def route(self, routing: Routing, sender: str) -> None:
         """Follow the routing now in force."""
         mine = routing.operators[self.edge.receiver]
-        sizes = {s: len(routing.operators[s].active) if s in routing.operators else 1 for s in self.edge.senders}
-        senders = sum(sizes.values())
-        if self._routed == (mine, senders):
+        me = self._among(routing, sender)
+        if self._routed == (mine, me):
             return
-        if self._routed is None or self._routed[1] != senders:
-            before = sum(sizes[s] for s in self.edge.senders[: self.edge.senders.index(sender)])
-            number = Sender((before + self._replica) % senders, senders)
-            self._grouping = make_grouping(self.edge.grouping, number, self.edge.key)
+        if self._routed is None or self._routed[1] != me:
+            self._grouping = make_grouping(self.edge.grouping, me, self.edge.key)
         self._grouping.update(Receivers(mine.active, mine.utilisation, mine.step, routing.version))
-        self._routed = (mine, senders)
+        self._routed = (mine, me)
+
+    def _among(self, routing: Routing, sender: str) -> Sender:
+        """This replica's number among all active replicas that send to the same operator."""
+        active = {s: routing.operators[s].active if s in routing.operators else (0,) for s in self.edge.senders}
+        before = sum(len(active[s]) for s in self.edge.senders[: self.edge.senders.index(sender)])
+        rank = active[sender].index(self._replica) if self._replica in active[sender] else self._replica
+        senders = sum(len(replicas) for replicas in active.values())
+        return Sender((before + rank) % senders, senders)
 
     def leave(self, sender: int) -> Iterable[tuple[int, bytes]]:
         """The waiting events as (first partition, bundle)."""

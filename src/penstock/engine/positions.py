@@ -32,11 +32,9 @@ class Positions:
         """Where the batch begins; the very first one at 0."""
         with self._lock:
             known = self._starts.get(batch, {}).get(_name(slot))
-            if known is not None:
-                return known
-            if any(_name(slot) in starts for starts in self._starts.values()):
-                raise EngineError(f"source {slot[0]!r}: the end of the batch before {batch} is not known")
-            return 0
+            if known is None and batch > 0:
+                raise EngineError(f"source {slot[0]!r}: where batch {batch} starts is not known")
+            return known or 0
 
     def known_end(self, batch: int, slot: Slot) -> int | None:
         """Where the batch ended when it was first done; None if it has not been."""

@@ -9,11 +9,12 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from penstock.engine.agent import Agent, Role, agent_for
 from penstock.engine.bundle import NUDGE, Events, Unpacker, read_header
-from penstock.engine.inbox import Inbox
+from penstock.engine.inbox import Arrival, Inbox
 from penstock.engine.lifecycle import opened
 from penstock.engine.messages import Report
 from penstock.engine.outbox import Outbox, rows_of
@@ -22,7 +23,9 @@ from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters
 
 FLUSH_S = 0.004  # what has been emitted leaves at the latest after this long
-TOGETHER_S = 0.02  # process_many gets no more events than take about this long
+TOGETHER_S = 0.02  # process_many gets no more events than take about this long,
+BEHIND_S = 0.25  # or this long when many more wait
+MOST_AT_ONCE = 4096
 ROUTING_TIMEOUT_S = 10.0
 
 
@@ -55,26 +58,26 @@ class OperatorReplica:
         self._operator.context.counters = self._counters
         self._unpack = Unpacker(self._operator.event_type)
         self._is_sink = not program.edges[name]
+        self._at_once = 1  # events given to process_many in one call
         self._report = report_of(program, name, replica, batch, self._counters)
 
     def run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         """Work off the batch."""
         program, outbox, agent = self._program, self._outbox, self._agent
-        inbox = Inbox(batches, self._counters, program.senders, program.queue_bytes)
+        inbox = self._inbox = Inbox(batches, self._counters, program.senders, program.queue_bytes)
         agent.join(Role(self._report, lambda counters: setattr(counters, "queued", inbox.waiting)))
         if program.realtime:
             agent.wait_for_routing(ROUTING_TIMEOUT_S)
         self._bound(inbox)
         inbox.start()
         flushed = time.perf_counter()
-        while (arrival := inbox.take()) is not None:
+        while (events := self._next(inbox)) is not None:
             self._bound(inbox)
-            events = self._decode(arrival.bundle)
-            index = 0
-            while index < arrival.count:
-                index = self._work(events, index, arrival.count)
+            index, stop = 0, len(events.ids)
+            while index < stop:
+                index = self._work(events, index, stop)
                 now = time.perf_counter()
-                if now - flushed >= FLUSH_S or (index >= arrival.count and inbox.empty()):
+                if now - flushed >= FLUSH_S or (index >= stop and inbox.empty()):
                     if (rows := outbox.rows(agent.routing)) is not None:
                         yield rows
                     flushed = time.perf_counter()
@@ -82,36 +85,58 @@ class OperatorReplica:
             yield rows
         agent.wake()
 
+    def _next(self, inbox: Inbox) -> Events[Any] | None:
+        """The next events; for process_many, as many as wait and fit into one call."""
+        arrival = inbox.take()
+        if arrival is None:
+            return None
+        events = self._decode(arrival)
+        while self._operator.many is not None and len(events.ids) < self._at_once and not inbox.ending():
+            more = inbox.take()
+            assert more is not None
+            for column, added in zip(
+                msgspec.structs.astuple(events), msgspec.structs.astuple(self._decode(more)), strict=True
+            ):
+                column.extend(added)
+        return events
+
     def _bound(self, inbox: Inbox) -> None:
         """Each active replica may queue its part of the operator's q_size."""
         if self._program.limits.q_size is not None:
             active = len(self._agent.routing.operators[self._name].active)
             inbox.capacity = math.ceil(self._program.limits.q_size / active)
 
-    def _decode(self, bundle: bytes) -> Events[Any]:
+    def _decode(self, arrival: Arrival) -> Events[Any]:
         try:
-            return self._unpack(bundle)
+            events = self._unpack(arrival.bundle)
         except Exception as error:
             wanted = getattr(self._operator.event_type, "__name__", "an event")
             raise EngineError(f"{self._operator.spec}: an event is not {wanted}: {error}") from error
+        for column in (events.ids, events.born, events.events):
+            del column[arrival.count :]
+        return events
 
     def _work(self, events: Events[Any], index: int, stop: int) -> int:
         """Process events until the bundle ends or it is time to send; the index of the next one."""
         started, cpu = time.perf_counter(), time.thread_time()
         if self._operator.many is not None:
-            stop = min(stop, index + self._at_once())
+            stop = min(stop, index + self._at_once)
             self._work_many(events, index, stop)
             index = stop
+            self._adapt(time.perf_counter() - started)
         else:
             index = self._work_each(events, index, stop, started + FLUSH_S)
         self._counters.busy_s += time.perf_counter() - started
         self._counters.cpu_s += time.thread_time() - cpu
         return index
 
-    def _at_once(self) -> int:
-        """How many events to process in one go, so that what is emitted need not wait long for the rest."""
-        busy_s, processed = self._counters.busy_s, self._counters.processed
-        return max(1, int(TOGETHER_S * processed / busy_s)) if processed else 1
+    def _adapt(self, took_s: float) -> None:
+        """Give process_many more events at once while it is quick, fewer when the first have to wait for the rest."""
+        limit_s = BEHIND_S if self._inbox.waiting > self._at_once else TOGETHER_S
+        if took_s < limit_s / 2:
+            self._at_once = min(2 * self._at_once, MOST_AT_ONCE)
+        elif took_s > limit_s:
+            self._at_once = max(1, self._at_once // 2)
 
     def _work_each(self, events: Events[Any], index: int, stop: int, deadline: float) -> int:
         run, ids, born = self._operator.one, events.ids, events.born

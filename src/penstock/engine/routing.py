@@ -10,6 +10,7 @@ import msgspec
 
 from penstock.engine.messages import OperatorRouting, Routing
 from penstock.errors import InputError
+from penstock.metrics.utilisation import Utilisation
 from penstock.topology import Topology
 
 
@@ -39,14 +40,16 @@ class RoutingTable:
             self._change(operators=self.current.operators | {name: changed})
             return active
 
-    def use(self, utilisation: Mapping[str, Mapping[int, float]], steps: Mapping[str, float]) -> None:
-        """Publish how used the replicas are: U of each, and what one event adds to it."""
+    def use(self, utilisation: Mapping[str, Utilisation]) -> None:
+        """Publish how used the replicas are, where the grouping looks at it."""
         with self._lock:
             operators = dict(self.current.operators)
             for name, used in utilisation.items():
-                step = steps.get(name, 0.0)
-                operators[name] = msgspec.structs.replace(operators[name], utilisation=dict(used), step=step)
-            self._change(operators=operators)
+                if self._topology[name].grouping == "load_balancing":
+                    changed = {"utilisation": dict(used.by_replica), "step": used.step}
+                    operators[name] = msgspec.structs.replace(operators[name], **changed)
+            if operators != self.current.operators:
+                self._change(operators=operators)
 
     def change(self, **changes: Any) -> Routing:
         """Change anything else of it (epoch, stopping, closing)."""

@@ -16,6 +16,7 @@ import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.engine.channel import ControlServer
+from penstock.engine.clock import SteadyClock
 from penstock.engine.layout import Layout, lay_out
 from penstock.engine.ledger import Ledger, Place
 from penstock.engine.messages import BatchEnd, OperatorRouting, Reports, StartQuery
@@ -28,6 +29,7 @@ from penstock.engine.session import REALTIME, check_java, check_slots, open_sess
 from penstock.engine.supervisor import Supervisor
 from penstock.errors import EngineError, InputError
 from penstock.metrics.counters import RunCounters
+from penstock.metrics.utilisation import Utilisation
 from penstock.sources.base import Source
 from penstock.topology import Topology
 
@@ -64,6 +66,8 @@ class Run:
         self._own_folder = self.options.folder is None
         self._layout = self._full_layout()
         self._stopped = threading.Event()
+        self.clock = SteadyClock(self._stopped)
+        self._fed_by_loop = False
         self._supervisor: Supervisor | None = None
 
     # ── life ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -120,9 +124,10 @@ class Run:
         """Make this many replicas of the operator active, or just these; at once, nothing is restarted."""
         return self._routing.activate(operator, replicas)
 
-    def publish_utilisation(self, utilisation: Mapping[str, Mapping[int, float]], steps: Mapping[str, float]) -> None:
-        """Feed the load-balancing grouping: U of each replica in the last interval, and et/td of each operator."""
-        self._routing.use(utilisation, steps)
+    def publish_utilisation(self, utilisation: Mapping[str, Utilisation]) -> None:
+        """Feed the load-balancing grouping: U of each replica in the last interval, and what an event adds to it."""
+        self._fed_by_loop = True
+        self._routing.use(utilisation)
 
     @property
     def active(self) -> dict[str, tuple[int, ...]]:
@@ -132,7 +137,7 @@ class Run:
     def counters(self) -> RunCounters:
         """What the run has done so far, as of the replicas' last reports."""
         restarts = self._supervisor.restarts if self._supervisor else 0
-        return self._ledger.counters(time.time(), self._routing.active, restarts)
+        return self._ledger.counters(self.clock.now(), self._routing.active, restarts)
 
     def places(self) -> dict[tuple[str, int], Place]:
         """Where each replica was last heard of: host and process."""
@@ -210,9 +215,11 @@ class Run:
         )
 
     def _hear(self, reports: Reports) -> None:
-        self._ledger.enter(reports, time.time())
+        self._ledger.enter(reports, self.clock.now())
 
     def _answer(self, question: StartQuery | BatchEnd) -> int:
+        if self._supervisor is None or question.generation != self._supervisor.generation:
+            raise EngineError(f"a replica of generation {question.generation} asked; it has been replaced")
         slot = (question.source, question.slot)
         if isinstance(question, StartQuery):
             return self._positions.start(question.batch, slot)

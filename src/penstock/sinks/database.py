@@ -62,7 +62,7 @@ class DatabaseSink:
             for event_id, event in zip(self._context.event_ids, events, strict=True)
         ]
         with self._engine.begin() as connection:
-            stored = sum(connection.execute(self._insert.values(row)).rowcount for row in rows)
+            stored = connection.execute(self._insert, rows).rowcount
         self._context.repeated(len(rows) - stored)
 
     def close(self) -> None:

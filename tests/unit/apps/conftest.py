@@ -21,10 +21,6 @@ class ListSink:
     name: str
     service_ms: float
     rows: list[Any] = field(default_factory=list)
-    opened: bool = False
-
-    def open(self, context: object) -> None:
-        self.opened = True
 
     def process(self, event: Any) -> None:
         self.rows.append(event)

@@ -1,0 +1,47 @@
+"""The word count: five words a sentence, counted by key."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from penstock.apps import payloads
+from penstock.apps.wordcount import SERVICE_MS, WordCounter, split
+from penstock.topology import Topology
+
+
+def test_the_times_of_the_spec() -> None:
+    assert SERVICE_MS == {"split": 3.0, "counter": 2.0, "consumer": 2.0}
+
+
+def test_the_counter_is_keyed_by_word(build: Callable[..., Topology]) -> None:
+    counter = build("wordcount", grouping="load_balancing")["counter"]
+    assert (counter.key, counter.grouping) == ("word", "fields")
+
+
+def test_every_word_is_counted(build: Callable[..., Topology], run_in_memory: Callable[..., Any]) -> None:
+    events = payloads("wordcount", seed=3)
+    run = run_in_memory(build("wordcount"), events)
+    expected = Counter(word for event in events for word in str(event["sentence"]).split())
+    stored = run.stored["consumer"]
+    assert len(stored) == 5 * len(events) == expected.total()
+    assert {row["word"]: row["count"] for row in stored} == expected
+
+
+def test_split_gives_an_event_for_each_word() -> None:
+    assert split({"sentence": "The gate  the"}) == [{"word": "the"}, {"word": "gate"}, {"word": "the"}]
+
+
+def test_an_opened_counter_starts_from_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    counter = WordCounter(service_ms=2.0)
+    assert counter.process({"word": "a"}) == {"word": "a", "count": 1}
+    assert counter.process({"word": "a"}) == {"word": "a", "count": 2}
+    counter.open(None)  # type: ignore[arg-type]
+    assert counter.process({"word": "a"}) == {"word": "a", "count": 1}
+    assert slept == [0.002] * 3
