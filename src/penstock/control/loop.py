@@ -58,7 +58,7 @@ class Loop:
         snapshot = self._try("monitor", parts.monitor.collect, now_s)
         if snapshot is None:
             return self._finish(Step(number=self._number, time_s=now_s, failures=failures))
-        forecast = self._try("analyze", parts.analyzer.analyze, snapshot) if parts.analyzer else None
+        forecast = self._try("analyze", parts.analyzer.analyze, snapshot) if parts.analyzer is not None else None
         plan = self._try("plan", parts.policy.plan, snapshot, forecast)
         undone = self._try("execute", execute, parts.actuator, snapshot, plan) if plan else None
         step = Step(
@@ -71,7 +71,7 @@ class Loop:
             not_executed=undone or {},
             failures=failures,
         )
-        if parts.recorder:
+        if parts.recorder is not None:
             self._try("record", parts.recorder.record, interval_record(step, snapshot))
         return self._finish(step)
 

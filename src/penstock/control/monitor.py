@@ -14,7 +14,7 @@ from penstock.metrics.snapshot import Snapshot
 class Monitor:
     """Turns a run's cumulative counters into one snapshot an interval, with current execution times.
 
-    The first look only remembers where the counters stand. Counters that are older than `rules.stale_after_s` on
+    The first look only remembers where the counters stand. Counters that are older than `rules.oldest_s` on
     the loop's clock make the whole snapshot incomplete.
     """
 
@@ -34,8 +34,8 @@ class Monitor:
             return None
         snapshot = difference(earlier, later, self.rules)
         age_s = now_s - later.time_s
-        if not age_s <= self.rules.stale_after_s:
-            reason = f"counters are {age_s:.3g} s old; stale after {self.rules.stale_after_s:g} s"
+        if not age_s <= self.rules.oldest_s:
+            reason = f"counters are {age_s:.3g} s old; stale after {self.rules.oldest_s:g} s"
             names = (*snapshot.source_input, *snapshot.operators)
             snapshot = replace(snapshot, incomplete=dict.fromkeys(names, reason))
         return self._times.update(snapshot)

@@ -40,7 +40,6 @@ from penstock.engine.program import Channel, Program
 from penstock.metrics.counters import ReplicaCounters
 
 RETRY_S = 0.5
-HEARTBEAT_S = 2.0
 ANSWER_TIMEOUT_S = 30.0
 KEPT_ROLES = 64
 
@@ -82,6 +81,7 @@ class Agent:
 
     def __init__(self, run: str, channel: Channel, routing: Routing) -> None:
         self.pid = os.getpid()
+        self._host = socket.gethostname()
         self.routing = routing
         self._run = run
         self._channel = channel
@@ -144,19 +144,16 @@ class Agent:
 
     def _talk(self, connection: socket.socket) -> None:
         asked: StartQuery | BatchEnd | None = None
-        last_sent, polled = 0.0, -1
         while True:
             waiting = self._waiting
             if waiting is not None and waiting is not asked:
                 _send(connection, waiting)
             asked = waiting
-            now = time.monotonic()
+            poll = self.routing.poll  # read before the counters, which are then no older than the poll
             reports = [role.report for role in list(self._roles) if role.changed()]
-            poll = self.routing.poll
-            if reports or poll != polled or now - last_sent >= HEARTBEAT_S:
-                _send(connection, Reports(poll, reports))
-                last_sent, polled = now, poll
-            self._listen(connection)
+            _send(connection, Reports(self._host, self.pid, poll, reports))
+            if self.routing.poll == poll:
+                self._listen(connection)
 
     def _listen(self, connection: socket.socket) -> None:
         """Take what the driver says until the next report is due, something is asked, or a poll comes in."""

@@ -26,7 +26,6 @@ class Place:
     host: str
     pid: int
     batch: int
-    heard_s: float
 
 
 class Ledger:
@@ -40,14 +39,17 @@ class Ledger:
         self._generations: dict[int, int] = {}  # of each open batch
         self._settled_before = 0
         self._places: dict[Replica, Place] = {}
+        self._heard: dict[tuple[str, int], float] = {}  # when each process was last heard of
 
     def enter(self, reports: Reports, now_s: float) -> None:
         """Take what one process reported."""
         with self._lock:
+            process = (reports.host, reports.pid)
             for report in reports.reports:
-                self._enter(report, now_s)
+                self._enter(report, process)
+            self._heard[process] = now_s
 
-    def _enter(self, report: Report, now_s: float) -> None:
+    def _enter(self, report: Report, process: tuple[str, int]) -> None:
         batch, replica = report.batch, (report.operator, report.replica)
         if batch < self._settled_before or report.generation < self._generations.get(batch, 0):
             return
@@ -56,7 +58,7 @@ class Ledger:
                 del self._batches[later]
             self._generations[batch] = report.generation
         self._batches.setdefault(batch, {})[replica] = report.counters
-        self._places[replica] = Place(report.host, report.pid, batch, now_s)
+        self._places[replica] = Place(*process, batch)
         self._settle(max(self._batches) - KEPT_BATCHES)
 
     def _settle(self, before: int) -> None:
@@ -82,7 +84,7 @@ class Ledger:
         """The run as a whole, as of the latest reports."""
         with self._lock:
             sums = self._sums()
-            heard = {replica: place.heard_s for replica, place in self._places.items()}
+            heard = {replica: self._heard[at.host, at.pid] for replica, at in self._places.items()}
         by_name: dict[str, dict[int, ReplicaCounters]] = defaultdict(dict)
         for (name, number), counters in sums.items():
             by_name[name][number] = counters

@@ -34,14 +34,14 @@ class Report(msgspec.Struct, tag=True):
     batch: int
     operator: str  # or the source's name
     replica: int
-    host: str
-    pid: int
     counters: ReplicaCounters
 
 
 class Reports(msgspec.Struct, tag=True):
     """Replica process to driver: what changed since the last time, and the last poll it has seen."""
 
+    host: str
+    pid: int
     poll: int
     reports: list[Report]
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import socket
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -214,4 +212,4 @@ class OperatorReplica:
 
 def report_of(program: Program, name: str, replica: int, batch: int, counters: ReplicaCounters) -> Report:
     """How a replica introduces itself."""
-    return Report(program.generation, batch, name, replica, socket.gethostname(), os.getpid(), counters)
+    return Report(program.generation, batch, name, replica, counters)

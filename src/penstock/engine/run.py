@@ -139,6 +139,11 @@ class Run:
         restarts = self._supervisor.restarts if self._supervisor else 0
         return self._ledger.counters(self.clock.now(), self._routing.active, restarts)
 
+    def fresh_counters(self, timeout_s: float = 0.5) -> RunCounters:
+        """The counters after asking every replica to report now; those that do not answer in time show by their age."""
+        self._ask_all(timeout_s)
+        return self.counters()
+
     def places(self) -> dict[tuple[str, int], Place]:
         """Where each replica was last heard of: host and process."""
         return {key: place for key, place in self._ledger.places().items() if key[0] in self.topology.operators}

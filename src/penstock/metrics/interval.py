@@ -20,12 +20,14 @@ _UNDECLARED = Declared(())
 class IntervalRules:
     """How an interval should look: its length td, what the topology declares, and when numbers are too old.
 
-    A measured length below td / `tolerance` or above td · `tolerance` is taken for a clock that jumped.
+    A measured length below td / `tolerance` or above td · `tolerance` is taken for a clock that jumped. Without
+    `stale_after_s` numbers are stale after half an interval (what is missing would look like a lull, and cause a
+    scale-in), or 2 s if that is less.
     """
 
     td_s: float
     declared: Mapping[str, Declared] = field(default_factory=dict)
-    stale_after_s: float = 2.0
+    stale_after_s: float | None = None
     tolerance: float = 2.0
 
     def __post_init__(self) -> None:
@@ -33,6 +35,11 @@ class IntervalRules:
             raise InputError(f"interval: td must be above 0 s; got {self.td_s}")
         if not self.tolerance > 1:
             raise InputError(f"interval: tolerance must be above 1; got {self.tolerance}")
+
+    @property
+    def oldest_s(self) -> float:
+        """The age from which on numbers are stale."""
+        return min(2.0, self.td_s / 2) if self.stale_after_s is None else self.stale_after_s
 
 
 def difference(earlier: RunCounters, later: RunCounters, rules: IntervalRules) -> Snapshot:
@@ -153,8 +160,8 @@ def _absence(name: str, counters: RunCounters, rules: IntervalRules) -> str | No
         return f"no counters at {counters.time_s:.6g} s"
     if name in counters.missing:
         return f"a replica said nothing at {counters.time_s:.6g} s"
-    if not operator.age_s <= rules.stale_after_s:
-        at, limit = f"at {counters.time_s:.6g} s", f"stale after {rules.stale_after_s:g} s"
+    if not operator.age_s <= rules.oldest_s:
+        at, limit = f"at {counters.time_s:.6g} s", f"stale after {rules.oldest_s:g} s"
         return f"{at} last heard of {operator.age_s:.3g} s before; {limit}"
     return None
 

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from penstock.metrics.snapshot import Snapshot
 
-# A product of rates and times carries rounding errors: 30 · 0.1 is 3.0000000000000004, and that is 3 replicas.
+# A product of rates and times carries rounding errors: 100 · 0.07 is 7.000000000000001, and that is 7 replicas.
 _ROUNDING = 1e-9
 
 
 def replicas_for(load: float) -> int:
     """The least number of replicas for a load in replicas' time, and at least one: max(1, ⌈load⌉).
 
-    >>> replicas_for(2.26), replicas_for(30 * 0.1), replicas_for(0)
-    (3, 3, 1)
+    >>> replicas_for(2.26), replicas_for(100 * 0.07), replicas_for(0)
+    (3, 7, 1)
     """
     return max(1, math.ceil(load - _ROUNDING * max(1.0, load)))
 

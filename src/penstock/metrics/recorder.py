@@ -12,6 +12,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 
 from penstock.errors import InputError
 from penstock.metrics.rows import IntervalRecord
+from penstock.metrics.store import reason_of
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +119,7 @@ class Recorder:
         return None
 
     def _fail(self, error: Exception) -> str:
-        reason = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
+        reason = reason_of(error)
         if self._failing is None:
             log.warning("the store cannot be written: %s; the run goes on and intervals wait", reason)
         with self._changed:

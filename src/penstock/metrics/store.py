@@ -51,7 +51,7 @@ class Store:
             self._prepare()
         except sa.exc.SQLAlchemyError as error:
             self._engine.dispose()
-            raise InputError(f"store {self}: cannot be opened; {_why(error)}") from error
+            raise InputError(f"store {self}: cannot be opened; {reason_of(error)}") from error
 
     def __str__(self) -> str:
         return repr(self.url.render_as_string(hide_password=True))
@@ -172,5 +172,7 @@ def _set_up_sqlite(connection: Any, _record: object) -> None:
     cursor.close()
 
 
-def _why(error: Exception) -> str:
-    return str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+def reason_of(error: Exception) -> str:
+    """What the database itself says, in one line."""
+    lines = str(getattr(error, "orig", None) or error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

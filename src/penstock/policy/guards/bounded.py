@@ -14,8 +14,8 @@ class Bounded:
     """Keeps each operator within 1 and its pool, and all of them within `slots` (None: no limit).
 
     Where the slots do not suffice they are shared by need: everyone keeps one, and the rest is divided in proportion
-    to what each wants beyond it, whole slots first and then the largest remainders. On an incomplete snapshot nobody
-    is made smaller for it: only what would be added is shared.
+    to what each wants beyond it, whole slots first and then the largest remainders (of equal ones, the larger need).
+    On an incomplete snapshot nobody is made smaller for it: only what would be added is shared.
     """
 
     def __init__(self, policy: Policy, *, slots: int | None = None) -> None:
@@ -63,7 +63,7 @@ def share_slots(wanted: Mapping[str, int], floor: Mapping[str, int], slots: int)
     exact = {name: min(1.0, free / need) * count for name, count in beyond.items()}
     given = {name: floor[name] + int(part) for name, part in exact.items()}
     left = min(free, need) - sum(int(part) for part in exact.values())
-    for name in sorted(exact, key=lambda name: int(exact[name]) - exact[name])[:left]:
+    for name in sorted(exact, key=lambda name: (int(exact[name]) - exact[name], -beyond[name]))[:left]:
         given[name] += 1
     return given
 

@@ -1,0 +1,53 @@
+# `make demo` and `make test` set up everything they need; `make help` lists the rest.
+
+BIN := .venv/bin
+READY := .venv/.ready
+PYTEST := $(BIN)/python -m pytest -q
+BENCHMARKS := $(wildcard benchmarks/*.py)
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup java demo test lint format unit spark e2e bench clean
+
+help:  ## list the targets
+	@sed -nE 's/^([a-z0-9]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
+
+setup: $(READY)  ## make .venv with the package and all tools, at pinned versions
+
+$(READY): pyproject.toml constraints.txt scripts/setup.sh scripts/common.sh
+	@scripts/setup.sh
+	@touch $@
+
+java:  ## make sure that there is a Java runtime for Spark
+	@scripts/java.sh
+
+demo: $(READY) java  ## run the Twitter application for about two minutes
+	@$(BIN)/penstock demo
+
+test: lint unit spark e2e  ## lint, then all tests
+
+lint: $(READY)  ## ruff, mypy, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)  ## let ruff put the code into form
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+unit: $(READY)  ## tests without Spark, and the examples in docstrings
+	$(PYTEST) --doctest-modules src tests/unit
+
+spark: $(READY) java  ## tests of the engine on Spark
+	$(PYTEST) tests/spark
+
+e2e: $(READY) java  ## whole runs, faults included
+	$(PYTEST) tests/e2e
+
+bench: $(READY) java  ## all benchmarks, one after another
+	@set -e; for file in $(BENCHMARKS); do echo "== $$file"; $(BIN)/python $$file; done
+
+clean:  ## remove .venv, caches and what runs left behind
+	rm -rf .venv out dist .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,181 @@
+"""One run from the command line: engine, control loop, live view, and what is left of it at the end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from penstock.cli.request import RunRequest, workload_of
+from penstock.control.analyze import Analyzer
+from penstock.control.declare import declared
+from penstock.control.loop import Loop, Parts
+from penstock.control.monitor import Monitor
+from penstock.control.step import Step
+from penstock.engine.run import Run
+from penstock.forecast.registry import make_forecaster
+from penstock.metrics.counters import RunCounters
+from penstock.metrics.execution_time import ExecutionTimes
+from penstock.metrics.interval import IntervalRules
+from penstock.metrics.recorder import Recorder
+from penstock.metrics.rows import IntervalRecord, RunRow
+from penstock.metrics.snapshot import Snapshot
+from penstock.metrics.store import Store
+from penstock.policy.guards import guarded
+from penstock.policy.registry import make_policy
+from penstock.policy.static import Static, Workload
+from penstock.topology import Topology
+from penstock.workload import Trace
+
+SLOWEST_STALE_S = 1.0
+
+
+@dataclass
+class Driven:
+    """A run and everything around it."""
+
+    request: RunRequest
+    folder: Path
+    topology: Topology
+    trace: Trace
+    run: Run
+    loop: Loop | None = None
+    store: Store | None = None
+    recorder: Recorder | None = None
+    snapshots: list[Snapshot] = field(default_factory=list)
+    started_s: float = 0.0
+    ended_s: float = 0.0
+
+
+def prepare(request: RunRequest, folder: Path, store: str | None = None) -> Driven:
+    """Check and build everything that does not need Spark."""
+    trace = request.build_trace()
+    topology = request.build_topology(folder)
+    source = request.build_source(trace)
+    make_policy(request.policy or "static", workload=_workload(topology, trace, request, {}))
+    if request.forecaster is not None:
+        make_forecaster(request.forecaster)
+    run = Run(topology, source, replicas=request.replicas, options=request.run_options(folder))
+    driven = Driven(request, folder, topology, trace, run)
+    driven.store = Store(store or str(folder / "metrics.db"))
+    return driven
+
+
+def drive(driven: Driven, watch: Callable[[Driven], None]) -> RunCounters:
+    """Run to the end, calling `watch` several times a second; Ctrl-C ends the sources and finishes what is in flight."""
+    run = driven.run
+    with run:
+        driven.started_s = run.clock.now()
+        control = threading.Thread(target=_control, args=(driven,), name="penstock-loop", daemon=True)
+        control.start()
+        try:
+            while not run.wait(0.25):
+                watch(driven)
+        except KeyboardInterrupt:
+            run.stop_sources()
+            run.wait_drained(30.0)
+        driven.ended_s = run.clock.now()
+        counters = run.fresh_counters(2.0)
+        watch(driven)
+    control.join(5)
+    _close(driven)
+    return counters
+
+
+def _control(driven: Driven) -> None:
+    """Measure execution times on the first real events, then run the loop until the run ends."""
+    run, request = driven.run, driven.request
+    times = _warm_up(run, request)
+    driven.loop = _make_loop(driven, times)
+    driven.loop.run(run.stopped)
+
+
+def _warm_up(run: Run, request: RunRequest) -> dict[str, float]:
+    """Execution times of the operators that have processed events by the end of the warm-up."""
+    run.clock.sleep_until(run.clock.now() + request.warm_up_s)
+    counters = run.fresh_counters()
+    found = {name: one.execution_time_s for name, one in counters.operators.items()}
+    return {name: time_s for name, time_s in found.items() if time_s is not None}
+
+
+def _make_loop(driven: Driven, times: dict[str, float]) -> Loop:
+    run, request, store = driven.run, driven.request, driven.store
+    assert store is not None
+    rules = IntervalRules(
+        request.td_s, declared(driven.topology), stale_after_s=max(SLOWEST_STALE_S, request.td_s / 2)
+    )
+    monitor = Monitor(Fresh(run), rules, ExecutionTimes(times))
+    forecaster = request.forecaster
+    analyzer = Analyzer(forecaster, lambda: make_forecaster(forecaster)) if forecaster else None
+    store.start_run(_run_row(driven))
+    driven.recorder = Recorder(lambda record: store.write(run.id, record))
+    parts = Parts(monitor, _policy(driven, times), run, analyzer, Kept(driven))
+    return Loop(parts, run.clock)
+
+
+class Fresh:
+    """The run's counters, asked for anew: all replicas report at the end of the interval, not half a second before."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def counters(self) -> RunCounters:
+        """The counters now."""
+        return self._run.fresh_counters()
+
+
+class Kept:
+    """Keeps every interval: in the store, and the snapshots for the summary."""
+
+    def __init__(self, driven: Driven) -> None:
+        self._driven = driven
+
+    def record(self, record: IntervalRecord) -> None:
+        """Pass the interval on to the store."""
+        assert self._driven.recorder is not None
+        self._driven.recorder.record(record)
+
+    def see(self, step: Step) -> None:
+        """Keep the snapshot."""
+        if step.snapshot is not None:
+            self._driven.snapshots.append(step.snapshot)
+
+
+def _policy(driven: Driven, times: dict[str, float]) -> object:
+    request = driven.request
+    if request.policy is None:
+        return Static({name: len(active) for name, active in driven.run.active.items()}, "as it was started")
+    workload = _workload(driven.topology, driven.trace, request, times)
+    return guarded(make_policy(request.policy, workload=workload))
+
+
+def _workload(topology: Topology, trace: Trace, request: RunRequest, times: dict[str, float]) -> Workload:
+    """Declared execution times go before measured ones; what is in neither counts as 1 ms."""
+    known = {
+        name: (operator.execution_time_ms or 1000 * times.get(name, 0.001)) / 1000
+        for name, operator in topology.operators.items()
+    }
+    return workload_of(topology, trace, request.td_s, known)
+
+
+def _run_row(driven: Driven) -> RunRow:
+    request = driven.request
+    settings = {"trace": driven.trace.name, "grouping": request.grouping, "seed": request.seed, "mode": request.mode}
+    return RunRow(
+        run=driven.run.id,
+        topology=driven.topology.name,
+        policy=request.policy or "none",
+        td_s=request.td_s,
+        started_at=datetime.fromtimestamp(time.time(), UTC).isoformat(),
+        settings=settings,
+    )
+
+
+def _close(driven: Driven) -> None:
+    if driven.recorder is not None:
+        driven.recorder.close()
+    if driven.store is not None:
+        driven.store.finish_run(driven.run.id, datetime.fromtimestamp(time.time(), UTC).isoformat())

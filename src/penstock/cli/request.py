@@ -1,0 +1,163 @@
+"""What the user asked for on the command line, checked and built before Spark starts."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from penstock.apps import APPS, AppOptions, PayloadOptions, find_app, load_topology
+from penstock.control.declare import declared
+from penstock.engine.options import RunOptions
+from penstock.errors import InputError
+from penstock.metrics.shares import declared_edges, propagate
+from penstock.policy.static import Workload
+from penstock.sinks import DatabaseSink
+from penstock.sources import FileSource, Source, TraceSource
+from penstock.topology import Topology
+from penstock.workload import Trace, constant, load_trace
+
+DEFAULT_DURATION_S = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRequest:
+    """The options of `penstock run`, as given."""
+
+    app: str
+    trace: Path | None = None
+    rate: float | None = None
+    duration_s: float | None = None
+    mean_rate: float | None = None
+    speedup: float = 1.0
+    mode: str = "realtime"
+    replicas: Mapping[str, int] = field(default_factory=dict)
+    pools: Mapping[str, int] = field(default_factory=dict)
+    service_ms: Mapping[str, float] = field(default_factory=dict)
+    grouping: str | None = None
+    t_out_s: float | None = None
+    q_size: int | None = None
+    seed: int = 0
+    events: Path | None = None
+    sink: str | None = None
+    policy: str | None = None
+    td_s: float = 5.0
+    forecaster: str | None = None
+    warm_up_s: float = 2.0
+    checkpoint_every_s: float = 300.0
+
+    def build_trace(self) -> Trace:
+        """The trace as it will be played: rescaled, compressed, cut."""
+        if (self.trace is None) == (self.rate is None):
+            raise InputError("give either --trace FILE or --rate R")
+        if self.rate is not None:
+            if self.mean_rate is not None or self.speedup != 1.0:
+                raise InputError("--mean-rate and --speedup change a trace; with --rate there is none")
+            return constant(self.rate, self.duration_s or DEFAULT_DURATION_S)
+        assert self.trace is not None
+        trace = load_trace(self.trace)
+        if self.mean_rate is not None:
+            trace = trace.scaled(self.mean_rate)
+        if self.speedup != 1.0:
+            trace = trace.compressed(self.speedup)
+        return trace if self.duration_s is None else trace.limited(min(self.duration_s, trace.duration_s))
+
+    def build_topology(self, folder: Path) -> Topology:
+        """The application's topology with the user's pools, times and grouping; its sinks store into a database."""
+        if ":" in self.app:
+            topology = load_topology(self.app)
+            _regroup(topology, self.grouping)
+            for name, pool in self.pools.items():
+                topology.replaced(name, pool=pool)
+            if self.service_ms:
+                raise InputError("--service-ms is for the shipped applications; your own operators take the time they take")
+            return topology
+        url = self.sink or f"sqlite:///{folder / 'events.db'}"
+
+        def sink(name: str, service_ms: float) -> DatabaseSink:
+            return DatabaseSink(url, name, service_ms=service_ms)
+
+        options = AppOptions(
+            sink=sink, service_ms=self.service_ms, pools=self.pools, grouping=self.grouping, seed=self.seed
+        )
+        return find_app(self.app).build(options)
+
+    def build_source(self, trace: Trace) -> Source:
+        """The trace with the application's events, or with those of the user's file."""
+        if self.events is not None and self.events.is_file():
+            file = FileSource(self.events)
+            return TraceSource(trace, file.read(range(file.total or 0)))
+        if self.app not in APPS:
+            raise InputError(f"app {self.app!r}: give its events with --events FILE (JSON lines or CSV)")
+        if self.events is not None and not self.events.is_dir():
+            raise InputError(f"--events: no file or folder {str(self.events)!r}")
+        folder = self.events or data_folder("events")
+        return TraceSource(trace, find_app(self.app).payloads(PayloadOptions(folder, self.seed)))
+
+    def run_options(self, folder: Path) -> RunOptions:
+        """How the engine is to run it."""
+        return RunOptions(
+            mode=self.mode,
+            t_out_s=self.t_out_s,
+            q_size=self.q_size,
+            checkpoint_every_s=self.checkpoint_every_s,
+            report_every_s=min(0.5, self.td_s / 8),
+            folder=folder,
+        )
+
+
+def workload_of(topology: Topology, trace: Trace, td_s: float, times_s: Mapping[str, float]) -> Workload:
+    """What a static run would be sized for: the rates of the trace by the interval, declared shares, these times."""
+    step_s = min(max(td_s, trace.step_s), trace.duration_s)
+    coarse = trace if step_s <= trace.step_s else trace.resampled(step_s)
+    reaching = propagate({name: 1.0 for name in topology.sources}, declared_edges(declared(topology)))
+    shares = {name: reaching[name] for name in topology.operators}
+    return Workload(coarse.peak, trace.mean, shares, times_s)
+
+
+def parse_pairs(option: str, text: str | None, kind: Callable[[str], Any]) -> dict[str, Any]:
+    """`clean=2,store=4` as a mapping.
+
+    >>> parse_pairs("--replicas", "clean=2,store=4", int)
+    {'clean': 2, 'store': 4}
+    """
+    pairs: dict[str, Any] = {}
+    for part in (text or "").split(","):
+        if not part:
+            continue
+        name, sign, value = part.partition("=")
+        try:
+            pairs[name.strip()] = kind(value)
+        except ValueError:
+            sign = ""
+        if not sign:
+            raise InputError(f"{option}: must be operator={kind.__name__},…; got {part!r}")
+    return pairs
+
+
+def data_folder(name: str) -> Path | None:
+    """Real data where the user has it: a folder of that name in $PENSTOCK_DATA, or in `../shared`."""
+    root = os.environ.get("PENSTOCK_DATA")
+    folder = (Path(root) if root else Path("..") / "shared") / name
+    return folder if folder.is_dir() else None
+
+
+def new_folder(app: str) -> Path:
+    """A folder for what a run leaves behind, under `out/`."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    base = Path("out") / f"{app.replace(':', '-')}-{stamp}"
+    folder, number = base, 1
+    while folder.exists():
+        number += 1
+        folder = base.with_name(f"{base.name}-{number}")
+    folder.mkdir(parents=True)
+    return folder.resolve()
+
+
+def _regroup(topology: Topology, grouping: str | None) -> None:
+    for name, operator in topology.operators.items():
+        if grouping is not None and operator.key is None:
+            topology.replaced(name, grouping=grouping)

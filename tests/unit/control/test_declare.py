@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from penstock.control.declare import declared
+from penstock.topology.topology import Topology
+
+
+def test_a_split_that_is_joined_again():
+    topology = Topology("tweets")
+    source = topology.source("in")
+    split = topology.operator(
+        "split", print, inputs=source, outputs=("news", "rest"), selectivity={"news": 0.3, "rest": 0.7}
+    )
+    topology.operator("news", print, inputs=split["news"], execution_time_ms=20)
+    topology.operator("all", print, inputs=[split["news"], split["rest"], "news"])
+    result = declared(topology)
+    assert list(result) == ["split", "news", "all"]
+    assert result["news"].execution_time_s == 0.02
+    assert result["split"].execution_time_s is None
+    assert result["all"].predecessors == ("split", "news")
+    assert result["all"].shares == {"split": 1.0, "news": 1.0}

@@ -1,0 +1,78 @@
+"""What every registered forecaster has to keep to."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.errors import InputError
+from penstock.forecast.base import Forecaster, NotReady
+from penstock.forecast.registry import FORECASTERS, make_forecaster
+
+RATES = [100 + 50 * math.sin(n / 7) for n in range(200)]
+
+
+def taught(name, rates):
+    forecaster = make_forecaster(name)
+    for rate in rates:
+        forecaster.learn(rate)
+    return forecaster
+
+
+@pytest.mark.parametrize("name", FORECASTERS.names)
+class TestEveryForecaster:
+    def test_says_that_it_is_not_ready(self, name):
+        forecaster = make_forecaster(name)
+        assert isinstance(forecaster, Forecaster)
+        assert not forecaster.ready
+        with pytest.raises(NotReady, match=f"forecaster '{name}': needs"):
+            forecaster.forecast(1)
+
+    @pytest.mark.parametrize("horizon", [1, 2, 30])
+    def test_gives_as_many_rates_as_asked_for(self, name, horizon):
+        forecaster = taught(name, RATES)
+        assert forecaster.ready
+        rates = forecaster.forecast(horizon)
+        assert rates.shape == (horizon,)
+        assert rates.dtype == np.float64
+        assert np.isfinite(rates).all()
+
+    @given(rates=st.lists(st.floats(0, 1e6), min_size=2, max_size=30), horizon=st.integers(1, 10))
+    @settings(max_examples=30, deadline=None)
+    def test_never_goes_below_zero(self, name, rates, horizon):
+        forecaster = taught(name, rates)
+        if forecaster.ready:
+            assert (forecaster.forecast(horizon) >= 0).all()
+
+    def test_same_input_same_forecast_and_asking_changes_nothing(self, name):
+        one, two = taught(name, RATES), taught(name, RATES)
+        two.forecast(5)
+        assert one.forecast(5).tolist() == two.forecast(5).tolist()
+
+    def test_goes_on_the_same_after_pickling(self, name):
+        forecaster = taught(name, RATES)
+        copy = pickle.loads(pickle.dumps(forecaster))
+        for one in (forecaster, copy):
+            one.learn(77.0)
+        assert copy.forecast(3).tolist() == forecaster.forecast(3).tolist()
+
+    def test_memory_does_not_grow_with_time(self, name):
+        assert len(pickle.dumps(taught(name, RATES * 5))) <= len(pickle.dumps(taught(name, RATES)))
+
+    def test_a_constant_rate_stays(self, name):
+        assert taught(name, [80.0] * 100).forecast(4).tolist() == pytest.approx([80.0] * 4)
+
+    @pytest.mark.parametrize("rate", [math.nan, math.inf, -1.0])
+    def test_refuses_what_is_no_rate(self, name, rate):
+        with pytest.raises(InputError, match="a rate must be a number of at least 0; got"):
+            make_forecaster(name).learn(rate)
+
+    @pytest.mark.parametrize("horizon", [0, -3])
+    def test_refuses_an_empty_horizon(self, name, horizon):
+        with pytest.raises(InputError, match="the horizon must be at least 1 interval; got"):
+            taught(name, RATES).forecast(horizon)

@@ -1,0 +1,23 @@
+import pytest
+
+from penstock.errors import InputError
+from penstock.forecast.drift import Drift
+
+
+def test_it_goes_on_as_the_window_went():
+    forecaster = Drift(3)
+    for rate in (900.0, 10.0, 12.0, 20.0):
+        forecaster.learn(rate)
+    assert forecaster.forecast(3).tolist() == [25.0, 30.0, 35.0]
+
+
+def test_a_fall_ends_at_zero():
+    forecaster = Drift(2)
+    forecaster.learn(30.0)
+    forecaster.learn(10.0)
+    assert forecaster.forecast(2).tolist() == [0.0, 0.0]
+
+
+def test_a_line_needs_two_points():
+    with pytest.raises(InputError, match="window must be at least 2 intervals; got 1"):
+        Drift(1)

@@ -1,0 +1,23 @@
+import pytest
+
+from penstock.errors import InputError
+from penstock.forecast.moving_average import MovingAverage
+
+
+def test_the_window_moves():
+    forecaster = MovingAverage(3)
+    for rate in (1000.0, 10.0, 20.0, 60.0):
+        forecaster.learn(rate)
+    assert forecaster.forecast(1).tolist() == [30.0]
+
+
+def test_a_window_that_is_not_full_yet():
+    forecaster = MovingAverage(10)
+    forecaster.learn(10.0)
+    forecaster.learn(20.0)
+    assert forecaster.forecast(1).tolist() == [15.0]
+
+
+def test_an_empty_window():
+    with pytest.raises(InputError, match="forecaster 'moving_average': window must be at least 1 intervals; got 0"):
+        MovingAverage(0)

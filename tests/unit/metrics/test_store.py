@@ -1,0 +1,213 @@
+"""What every store has to keep to: SQLite always, PostgreSQL where PENSTOCK_TEST_POSTGRES has its URL."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+import uuid
+from contextlib import closing
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.metrics.rows import DecisionRow, ForecastRow, IntervalRecord, IntervalRow, OperatorRow, RunRow
+from penstock.metrics.store import Store
+
+POSTGRES = "PENSTOCK_TEST_POSTGRES"
+READ = "import sys; from penstock.metrics.store import Store; print(len(Store(sys.argv[1]).intervals('r')))"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request, tmp_path):
+    if request.param == "sqlite":
+        return str(tmp_path / "new" / "metrics.sqlite")
+    if POSTGRES not in os.environ:
+        pytest.skip(f"{POSTGRES} is not set")
+    return os.environ[POSTGRES]
+
+
+@pytest.fixture
+def store(place):
+    with closing(Store(place)) as store:
+        yield store
+
+
+@pytest.fixture
+def run(store):
+    row = RunRow(
+        run=uuid.uuid4().hex,
+        topology="twitter",
+        policy="psps",
+        td_s=5.0,
+        started_at="2026-01-01T00:00:00Z",
+        settings={"pool": 8, "grouping": "load_balancing"},
+    )
+    store.start_run(row)
+    return row
+
+
+def record(number, operators=2):
+    interval = IntervalRow(
+        number=number,
+        time_s=5.0 * number,
+        interval_s=5.0,
+        source_input={"tweets": 100},
+        entered=100,
+        source_output=95.5,
+        replicas=4,
+        backlog=7,
+        dropped=0,
+        latency_count=95,
+        latency_mean_ms=12.5,
+        latency_p50_ms=10.0,
+        latency_p99_ms=None,
+        note="slots do not suffice",
+    )
+    names = [f"operator-{n:04}" for n in range(operators)]
+    return IntervalRecord(
+        interval=interval,
+        operators=tuple(operator_row(number, name) for name in names),
+        forecasts=(ForecastRow(number=number, series="tweets", step=1, rate=21.5, forecaster="drift"),),
+        decisions=tuple(
+            DecisionRow(number=number, operator=name, before=1, after=2, expected=100.5, reason="θ = 0.5")
+            for name in names
+        ),
+    )
+
+
+def operator_row(number, name):
+    return OperatorRow(
+        number=number,
+        operator=name,
+        received=100,
+        received_by={"tweets": 100},
+        processed=93,
+        backlog=7,
+        dropped=0,
+        replicas=2,
+        pool=8,
+        busy_share=0.75,
+        cpu_share=0.5,
+        execution_time_s=None,
+        incomplete=None,
+    )
+
+
+def test_what_was_written_is_read(store, run):
+    one = record(0)
+    store.write(run.run, one)
+    assert run in store.runs()
+    assert store.intervals(run.run) == [one.interval]
+    assert store.operators(run.run) == list(one.operators)
+    assert store.forecasts(run.run) == list(one.forecasts)
+    assert store.decisions(run.run) == list(one.decisions)
+
+
+def test_rows_come_in_order_and_one_operator_alone(store, run):
+    for number in (2, 0, 1):
+        store.write(run.run, record(number))
+    assert [row.number for row in store.intervals(run.run)] == [0, 1, 2]
+    one = store.operators(run.run, "operator-0001")
+    assert [(row.number, row.operator) for row in one] == [(n, "operator-0001") for n in range(3)]
+    assert len(store.decisions(run.run, "operator-0000")) == 3
+
+
+def test_runs_are_kept_apart(store, run):
+    store.write(run.run, record(0))
+    assert store.intervals("another") == []
+
+
+def test_a_run_that_ended(store, run):
+    store.finish_run(run.run, "2026-01-01T01:00:00Z")
+    (row,) = [one for one in store.runs() if one.run == run.run]
+    assert row.finished_at == "2026-01-01T01:00:00Z"
+
+
+def test_a_name_is_used_once(store, run):
+    with pytest.raises(InputError, match="a run's name must be new"):
+        store.start_run(run)
+
+
+def test_an_interval_is_written_whole_or_not_at_all(store, run):
+    broken = record(0)
+    twice = (*broken.decisions, broken.decisions[0])
+    with pytest.raises(Exception, match=r"(?i)unique"):
+        store.write(run.run, IntervalRecord(interval=broken.interval, operators=broken.operators, decisions=twice))
+    assert store.intervals(run.run) == []
+    assert store.operators(run.run) == []
+
+
+def test_another_reads_while_a_run_writes(place, store, run):
+    with closing(Store(place, must_exist=True)) as reader:
+        for number in range(20):
+            store.write(run.run, record(number))
+            assert len(reader.intervals(run.run)) == number + 1
+
+
+def test_it_keeps_up_with_hundreds_of_operators(store, run):
+    """500 operators an interval: far below the shortest interval of 1 s, on a busy machine too."""
+    times = []
+    for number in range(5):
+        start = time.perf_counter()
+        store.write(run.run, record(number, operators=500))
+        times.append(time.perf_counter() - start)
+    assert sorted(times)[2] < 0.5
+    assert len(store.operators(run.run)) == 2500
+
+
+class TestSqlite:
+    def test_another_process_reads_in_the_middle_of_a_transaction(self, tmp_path):
+        path = tmp_path / "metrics.sqlite"
+        with closing(Store(str(path))) as store:
+            store.start_run(RunRow(run="r", topology="t", policy="p", td_s=1, started_at="now"))
+            store.write("r", record(0))
+            with closing(sqlite3.connect(path)) as writer:
+                writer.execute("BEGIN EXCLUSIVE")
+                command = [sys.executable, "-c", READ, path]
+                done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert done.stdout == "1\n"
+
+    def test_a_reader_makes_no_new_file(self, tmp_path):
+        with pytest.raises(InputError, match="no such file"):
+            Store(str(tmp_path / "none.sqlite"), must_exist=True)
+
+    def test_a_file_that_is_no_store(self, tmp_path):
+        path = tmp_path / "notes.txt"
+        path.write_text("not a database, and long enough to be read as one" * 20)
+        with pytest.raises(InputError, match="cannot be opened; file is not a database"):
+            Store(str(path))
+
+    def test_tables_of_another_version(self, tmp_path):
+        path = str(tmp_path / "metrics.sqlite")
+        Store(path).close()
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("UPDATE schema_version SET version = 99")
+            connection.commit()
+        with pytest.raises(InputError, match="tables must be of version 1; got 99"):
+            Store(path)
+
+    @pytest.mark.parametrize("place", ["sqlite://", "sqlite:///:memory:"])
+    def test_memory_is_refused(self, place):
+        with pytest.raises(InputError, match="SQLite needs a file"):
+            Store(place)
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("mysql://host/db", "must be SQLite or PostgreSQL; got 'mysql'"),
+        ("://", "must be a file or a database URL; got '://'"),
+    ],
+)
+def test_places_that_cannot_be(place, message):
+    with pytest.raises(InputError, match=message):
+        Store(place)
+
+
+def test_a_database_that_is_not_there_is_said_without_its_password():
+    with pytest.raises(InputError, match="cannot be opened") as raised:
+        Store("postgresql://user:hush@127.0.0.1:1/penstock")
+    assert "hush" not in str(raised.value)
