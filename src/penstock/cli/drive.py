@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,16 +14,15 @@ from penstock.control.analyze import Analyzer
 from penstock.control.declare import declared
 from penstock.control.loop import Loop, Parts
 from penstock.control.monitor import Monitor
-from penstock.control.step import Step
 from penstock.engine.run import Run
 from penstock.forecast.registry import make_forecaster
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.execution_time import ExecutionTimes
 from penstock.metrics.interval import IntervalRules
 from penstock.metrics.recorder import Recorder
-from penstock.metrics.rows import IntervalRecord, RunRow
-from penstock.metrics.snapshot import Snapshot
+from penstock.metrics.rows import RunRow
 from penstock.metrics.store import Store
+from penstock.policy.base import Policy
 from penstock.policy.guards import guarded
 from penstock.policy.registry import make_policy
 from penstock.policy.static import Static, Workload
@@ -45,7 +44,7 @@ class Driven:
     loop: Loop | None = None
     store: Store | None = None
     recorder: Recorder | None = None
-    snapshots: list[Snapshot] = field(default_factory=list)
+    recording: bool = False
     started_s: float = 0.0
     ended_s: float = 0.0
 
@@ -65,7 +64,7 @@ def prepare(request: RunRequest, folder: Path, store: str | None = None) -> Driv
 
 
 def drive(driven: Driven, watch: Callable[[Driven], None]) -> RunCounters:
-    """Run to the end, calling `watch` several times a second; Ctrl-C ends the sources and finishes what is in flight."""
+    """Run to the end, calling `watch` several times a second; Ctrl-C lets no more in and finishes what is in flight."""
     run = driven.run
     with run:
         driven.started_s = run.clock.now()
@@ -104,15 +103,14 @@ def _warm_up(run: Run, request: RunRequest) -> dict[str, float]:
 def _make_loop(driven: Driven, times: dict[str, float]) -> Loop:
     run, request, store = driven.run, driven.request, driven.store
     assert store is not None
-    rules = IntervalRules(
-        request.td_s, declared(driven.topology), stale_after_s=max(SLOWEST_STALE_S, request.td_s / 2)
-    )
+    rules = IntervalRules(request.td_s, declared(driven.topology), stale_after_s=max(SLOWEST_STALE_S, request.td_s / 2))
     monitor = Monitor(Fresh(run), rules, ExecutionTimes(times))
     forecaster = request.forecaster
     analyzer = Analyzer(forecaster, lambda: make_forecaster(forecaster)) if forecaster else None
     store.start_run(_run_row(driven))
+    driven.recording = True
     driven.recorder = Recorder(lambda record: store.write(run.id, record))
-    parts = Parts(monitor, _policy(driven, times), run, analyzer, Kept(driven))
+    parts = Parts(monitor, _policy(driven, times), run, analyzer, driven.recorder)
     return Loop(parts, run.clock)
 
 
@@ -127,24 +125,7 @@ class Fresh:
         return self._run.fresh_counters()
 
 
-class Kept:
-    """Keeps every interval: in the store, and the snapshots for the summary."""
-
-    def __init__(self, driven: Driven) -> None:
-        self._driven = driven
-
-    def record(self, record: IntervalRecord) -> None:
-        """Pass the interval on to the store."""
-        assert self._driven.recorder is not None
-        self._driven.recorder.record(record)
-
-    def see(self, step: Step) -> None:
-        """Keep the snapshot."""
-        if step.snapshot is not None:
-            self._driven.snapshots.append(step.snapshot)
-
-
-def _policy(driven: Driven, times: dict[str, float]) -> object:
+def _policy(driven: Driven, times: dict[str, float]) -> Policy:
     request = driven.request
     if request.policy is None:
         return Static({name: len(active) for name, active in driven.run.active.items()}, "as it was started")
@@ -152,7 +133,7 @@ def _policy(driven: Driven, times: dict[str, float]) -> object:
     return guarded(make_policy(request.policy, workload=workload))
 
 
-def _workload(topology: Topology, trace: Trace, request: RunRequest, times: dict[str, float]) -> Workload:
+def _workload(topology: Topology, trace: Trace, request: RunRequest, times: Mapping[str, float]) -> Workload:
     """Declared execution times go before measured ones; what is in neither counts as 1 ms."""
     known = {
         name: (operator.execution_time_ms or 1000 * times.get(name, 0.001)) / 1000
@@ -177,5 +158,10 @@ def _run_row(driven: Driven) -> RunRow:
 def _close(driven: Driven) -> None:
     if driven.recorder is not None:
         driven.recorder.close()
-    if driven.store is not None:
+    if driven.store is not None and driven.recording:
         driven.store.finish_run(driven.run.id, datetime.fromtimestamp(time.time(), UTC).isoformat())
+
+
+def workload_for(driven: Driven, times: Mapping[str, float]) -> Workload:
+    """What a static run of the same trace would be sized for."""
+    return _workload(driven.topology, driven.trace, driven.request, times)

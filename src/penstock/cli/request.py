@@ -73,7 +73,9 @@ class RunRequest:
             for name, pool in self.pools.items():
                 topology.replaced(name, pool=pool)
             if self.service_ms:
-                raise InputError("--service-ms is for the shipped applications; your own operators take the time they take")
+                raise InputError(
+                    "--service-ms is for the shipped applications; your own operators take the time they take"
+                )
             return topology
         url = self.sink or f"sqlite:///{folder / 'events.db'}"
 
@@ -113,7 +115,7 @@ def workload_of(topology: Topology, trace: Trace, td_s: float, times_s: Mapping[
     """What a static run would be sized for: the rates of the trace by the interval, declared shares, these times."""
     step_s = min(max(td_s, trace.step_s), trace.duration_s)
     coarse = trace if step_s <= trace.step_s else trace.resampled(step_s)
-    reaching = propagate({name: 1.0 for name in topology.sources}, declared_edges(declared(topology)))
+    reaching = propagate(dict.fromkeys(topology.sources, 1.0), declared_edges(declared(topology)))
     shares = {name: reaching[name] for name in topology.operators}
     return Workload(coarse.peak, trace.mean, shares, times_s)
 

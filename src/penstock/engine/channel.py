@@ -27,7 +27,7 @@ from penstock.engine.messages import (
     proof,
     upward,
 )
-from penstock.errors import PenstockError
+from penstock.errors import EngineError, PenstockError
 
 log = logging.getLogger(__name__)
 HANDSHAKE_TIMEOUT_S = 5.0
@@ -46,6 +46,7 @@ class ControlServer:
         self._routing: Routing | None = None
         self._port = 0
         self._paused = False
+        self._error: OSError | None = None
         self.on_reports: Callable[[Reports], None] = lambda _: None
         self.on_question: Callable[[StartQuery | BatchEnd], int] = lambda _: 0
 
@@ -54,6 +55,8 @@ class ControlServer:
         ready = threading.Event()
         threading.Thread(target=self._serve, args=(ready,), name="penstock-control", daemon=True).start()
         ready.wait()
+        if self._error is not None:
+            raise EngineError(f"the control channel cannot listen on {self._host}: {self._error}")
         return self._port
 
     def stop(self) -> None:
@@ -67,7 +70,8 @@ class ControlServer:
 
     def answered(self, poll: int) -> bool:
         """Whether every connected process has reported since that poll."""
-        return all(seen >= poll for seen in list(self._writers.values()))
+        seen = list(self._writers.values())
+        return bool(seen) and min(seen) >= poll
 
     def cut(self, paused: bool) -> None:
         """Break all connections and refuse new ones until called with False: a fault, for tests."""
@@ -81,9 +85,14 @@ class ControlServer:
 
     def _serve(self, ready: threading.Event) -> None:
         asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._converse, self._host, 0, backlog=1024))
-        self._port = server.sockets[0].getsockname()[1]
-        ready.set()
+        try:
+            server = self._loop.run_until_complete(asyncio.start_server(self._converse, self._host, 0, backlog=1024))
+            self._port = server.sockets[0].getsockname()[1]
+        except OSError as error:
+            self._error = error
+            return
+        finally:
+            ready.set()
         try:
             self._loop.run_forever()
         finally:

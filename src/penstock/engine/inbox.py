@@ -26,7 +26,7 @@ class Arrival:
 
 
 class Inbox:
-    """The queue and the thread that fills it; iterate over it to empty it."""
+    """The queue and the thread that fills it."""
 
     def __init__(
         self, batches: Iterable[Any], counters: ReplicaCounters, senders: tuple[str, ...], queue_bytes: int
@@ -36,7 +36,7 @@ class Inbox:
         self._queue: SimpleQueue[Arrival | BaseException | None] = SimpleQueue()
         self._queue_bytes = queue_bytes
         self._room = threading.Event()
-        self._arrived = self._taken = 0  # events
+        self._arrived = self._taken = self._finished = 0  # events
         self._bytes_in = self._bytes_out = 0
         self.capacity: int | None = None  # events this queue may hold
         self._batches = batches
@@ -47,8 +47,12 @@ class Inbox:
 
     @property
     def waiting(self) -> int:
-        """Events in the queue."""
-        return self._arrived - self._taken
+        """Events that have arrived and are not finished."""
+        return self._arrived - self._finished
+
+    def finish(self, count: int) -> None:
+        """So many events have been processed or dropped."""
+        self._finished += count
 
     def empty(self) -> bool:
         """Whether nothing waits."""
@@ -56,7 +60,7 @@ class Inbox:
 
     def ending(self) -> bool:
         """Whether nothing waits, or only the end of the batch."""
-        return self._queue.empty() or self.waiting == 0
+        return self._queue.empty() or self._arrived == self._taken
 
     def take(self) -> Arrival | None:
         """The next bundle, waiting for it; None when the batch is over. Raises what broke the stream."""

@@ -14,7 +14,7 @@ from penstock.engine.messages import Report, Reports
 from penstock.metrics.counters import OperatorCounters, ReplicaCounters, RunCounters, total
 from penstock.topology import Topology
 
-KEPT_BATCHES = 3  # batches that may still change
+KEPT_BATCHES = 64  # batches that a late report may still change
 
 Replica = tuple[str, int]
 

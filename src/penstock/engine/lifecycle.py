@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ KEPT_BATCHES = {True: 1, False: 50}  # real-time, micro-batch: an operator unuse
 class ReplicaContext:
     """What an operator learns when it is opened, and how it speaks to its replica."""
 
+    run: str
     operator: str
     replica: int
     event_ids: tuple[str, ...] = ()
@@ -60,7 +62,7 @@ def opened(program: Program, name: str, replica: int, batch: int) -> Opened:
 def _open(program: Program, name: str, replica: int) -> Opened:
     spec = program.operator(name)
     run: Any = spec.run
-    context = ReplicaContext(name, replica)
+    context = ReplicaContext(program.run, name, replica)
     if hasattr(run, "open"):
         try:
             run.open(context)
@@ -79,4 +81,7 @@ def close_all() -> None:
 def _close(operator: Opened) -> None:
     close = getattr(operator.spec.run, "close", None)
     if close is not None:
-        close()
+        try:
+            close()
+        except Exception as error:  # nothing depends on it any more
+            print(f"{operator.spec}: close failed: {type(error).__name__}: {error}", file=sys.stderr)

@@ -78,6 +78,7 @@ class OperatorRouting(msgspec.Struct, frozen=True):
     active: tuple[int, ...]
     utilisation: dict[int, float] = {}
     step: float = 0.0  # et / td
+    interval: int = 0  # grows with every publication of utilisations
 
 
 class Routing(msgspec.Struct, tag=True, frozen=True):

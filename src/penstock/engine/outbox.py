@@ -47,7 +47,8 @@ class Wire:
 
     def _among(self, routing: Routing, sender: str) -> Sender:
         """This replica's number among all active replicas that send to the same operator."""
-        active = {s: routing.operators[s].active if s in routing.operators else (0,) for s in self.edge.senders}
+        slots = tuple(range(sum(slot.operator == sender for slot in self._program.layout.stages[0])))
+        active = {s: routing.operators[s].active if s in routing.operators else slots for s in self.edge.senders}
         before = sum(len(active[s]) for s in self.edge.senders[: self.edge.senders.index(sender)])
         rank = active[sender].index(self._replica) if self._replica in active[sender] else self._replica
         senders = sum(len(replicas) for replicas in active.values())

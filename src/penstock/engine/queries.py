@@ -23,6 +23,10 @@ from penstock.topology import Topology
 IDLE_S = 0.02  # micro-batch: wait this long when nothing is due
 
 
+class SourcesStopped(Exception):  # noqa: N818 - an end, not a fault
+    """Ends a query over a DataFrame before its next batch."""
+
+
 class Query(Protocol):
     """A way to run a program; started again, with a program of a later generation, after it died."""
 
@@ -50,13 +54,10 @@ class RealTimeQuery:
             slots = len(program.layout.stages[0])
             self._stream = self._memory.apply(self.spark._jsparkSession, slots, self._strings)
         frame = compile_program(DataFrame(self._stream.toDF(), self.spark), program)
-        return (
-            frame.writeStream.format("noop")
-            .outputMode("update")
-            .option("checkpointLocation", str(self.checkpoint))
-            .trigger(realTime=f"{round(self.every_s * 1000)} milliseconds")
-            .start()
-        )
+        writer: Any = frame.writeStream.format("noop").outputMode("update")  # its stubs do not know realTime yet
+        writer = writer.option("checkpointLocation", str(self.checkpoint))
+        query: StreamingQuery = writer.trigger(realTime=f"{round(self.every_s * 1000)} milliseconds").start()
+        return query
 
 
 @dataclass
@@ -86,6 +87,8 @@ class MicroBatchQuery:
         slots = sum(1 for slot in program.layout.stages[0])
         layout = lay_out(self.topology, {n: r.active for n, r in routing.items()}, slots // len(self.sources))
         program = replace(program, layout=layout, routing=routing, batch=batch, epoch_s=epoch_s)
+        if program.frame_source is not None and stopping:
+            raise SourcesStopped  # the batch has not begun and stays in the DataFrame's source
         if program.frame_source is None:
             ranges = self._ranges(batch, layout.stages[0], epoch_s, stopping)
             if not any(ranges.values()):

@@ -7,14 +7,13 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 
 from penstock.engine.agent import Agent, Role, agent_for
 from penstock.engine.bundle import NUDGE, Events, Unpacker, read_header
 from penstock.engine.inbox import Arrival, Inbox
 from penstock.engine.lifecycle import opened
-from penstock.engine.messages import Report
+from penstock.engine.messages import Report, Routing
 from penstock.engine.outbox import Outbox, rows_of
 from penstock.engine.program import Program
 from penstock.errors import EngineError
@@ -56,6 +55,7 @@ class OperatorReplica:
         self._operator.context.counters = self._counters
         self._unpack = Unpacker(self._operator.event_type)
         self._is_sink = not program.edges[name]
+        self._fixed = Routing(0, dict(program.routing))
         self._at_once = 1  # events given to process_many in one call
         self._report = report_of(program, name, replica, batch, self._counters)
 
@@ -68,18 +68,21 @@ class OperatorReplica:
             agent.wait_for_routing(ROUTING_TIMEOUT_S)
         self._bound(inbox)
         inbox.start()
+        routing = self._routing
         flushed = time.perf_counter()
         while (events := self._next(inbox)) is not None:
             self._bound(inbox)
             index, stop = 0, len(events.ids)
             while index < stop:
-                index = self._work(events, index, stop)
+                done = self._work(events, index, stop)
+                inbox.finish(done - index)
+                index = done
                 now = time.perf_counter()
                 if now - flushed >= FLUSH_S or (index >= stop and inbox.empty()):
-                    if (rows := outbox.rows(agent.routing)) is not None:
+                    if (rows := outbox.rows(routing())) is not None:
                         yield rows
                     flushed = time.perf_counter()
-        if (rows := outbox.rows(agent.routing)) is not None:
+        if (rows := outbox.rows(routing())) is not None:
             yield rows
         agent.wake()
 
@@ -90,18 +93,21 @@ class OperatorReplica:
             return None
         events = self._decode(arrival)
         while self._operator.many is not None and len(events.ids) < self._at_once and not inbox.ending():
-            more = inbox.take()
-            assert more is not None
-            for column, added in zip(
-                msgspec.structs.astuple(events), msgspec.structs.astuple(self._decode(more)), strict=True
-            ):
-                column.extend(added)
+            if (more := inbox.take()) is not None:
+                added = self._decode(more)
+                events.ids += added.ids
+                events.born += added.born
+                events.events += added.events
         return events
+
+    def _routing(self) -> Routing:
+        """The routing in force; in micro-batch mode, the one that the batch was laid out for."""
+        return self._agent.routing if self._program.realtime else self._fixed
 
     def _bound(self, inbox: Inbox) -> None:
         """Each active replica may queue its part of the operator's q_size."""
         if self._program.limits.q_size is not None:
-            active = len(self._agent.routing.operators[self._name].active)
+            active = len(self._routing().operators[self._name].active)
             inbox.capacity = math.ceil(self._program.limits.q_size / active)
 
     def _decode(self, arrival: Arrival) -> Events[Any]:
@@ -165,23 +171,25 @@ class OperatorReplica:
         return index
 
     def _work_many(self, events: Events[Any], index: int, stop: int) -> None:
-        keep = range(index, stop)
+        keep = list(range(index, stop))
         if (t_out_s := self._program.limits.t_out_s) is not None:
             now = time.time()
-            keep = [i for i in keep if now - events.born[i] <= t_out_s]  # type: ignore[assignment]
+            keep = [i for i in keep if now - events.born[i] <= t_out_s]
             self._drop("t_out", stop - index - len(keep))
         if not keep:
             return
         self._operator.context.event_ids = tuple(events.ids[i] for i in keep)
-        many = self._operator.many
-        assert many is not None
-        outputs = many([events.events[i] for i in keep])
-        outputs = [None] * len(keep) if outputs is None else list(outputs)
-        if len(outputs) != len(keep):
-            raise EngineError(
-                f"{self._operator.spec}: process_many must give one output for each event; "
-                f"got {len(outputs)} for {len(keep)}"
-            )
+        try:
+            outputs = self._call_many([events.events[i] for i in keep])
+        except EngineError:
+            raise
+        except Exception as error:
+            if len(keep) == 1 or self._operator.spec.on_error == "fail":
+                self._fail(events.ids[keep[0]], events.events[keep[0]], error)
+                return
+            for i in keep:  # find the one that is to blame
+                self._work_many(events, i, i + 1)
+            return
         for i, output in zip(keep, outputs, strict=True):
             if output is not None:
                 self._emit(events.ids[i], events.born[i], output)
@@ -190,6 +198,17 @@ class OperatorReplica:
             now = time.time()
             for i in keep:
                 self._counters.latency.add((now - events.born[i]) * 1000)
+
+    def _call_many(self, events: list[Any]) -> list[Any]:
+        outputs = self._operator.many(events) if self._operator.many is not None else None
+        if outputs is None:
+            return [None] * len(events)
+        if len(outputs := list(outputs)) != len(events):
+            raise EngineError(
+                f"{self._operator.spec}: process_many must give one output for each event; "
+                f"got {len(outputs)} for {len(events)}"
+            )
+        return outputs
 
     def _emit(self, event_id: str, born: float, output: Any) -> None:
         if isinstance(output, list | tuple) or hasattr(output, "__next__"):

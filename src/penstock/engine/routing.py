@@ -46,8 +46,12 @@ class RoutingTable:
             operators = dict(self.current.operators)
             for name, used in utilisation.items():
                 if self._topology[name].grouping == "load_balancing":
-                    changed = {"utilisation": dict(used.by_replica), "step": used.step}
-                    operators[name] = msgspec.structs.replace(operators[name], **changed)
+                    operators[name] = msgspec.structs.replace(
+                        operators[name],
+                        utilisation=dict(used.by_replica),
+                        step=used.step,
+                        interval=operators[name].interval + 1,
+                    )
             if operators != self.current.operators:
                 self._change(operators=operators)
 

@@ -25,7 +25,7 @@ from penstock.engine.positions import Positions
 from penstock.engine.program import Channel, Limits, Program, edges_of
 from penstock.engine.queries import MicroBatchQuery, Query, RealTimeQuery
 from penstock.engine.routing import RoutingTable
-from penstock.engine.session import REALTIME, check_java, check_slots, open_session
+from penstock.engine.session import REALTIME, check_java, check_session, open_session
 from penstock.engine.supervisor import Supervisor
 from penstock.errors import EngineError, InputError
 from penstock.metrics.counters import RunCounters
@@ -67,7 +67,6 @@ class Run:
         self._layout = self._full_layout()
         self._stopped = threading.Event()
         self.clock = SteadyClock(self._stopped)
-        self._fed_by_loop = False
         self._supervisor: Supervisor | None = None
 
     # ── life ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -90,18 +89,33 @@ class Run:
 
     def stop(self, timeout_s: float = 30.0) -> bool:
         """Stop the sources, finish what is in flight within the time, end the query; whether all was finished."""
-        if self._stopped.is_set():
+        if self._supervisor is None or self._stopped.is_set():
             return True
         finished = False
         try:
-            self._routing.change(stopping=True)
-            finished = self._await_drained(time.monotonic() + timeout_s)
-            if not finished:
+            self.stop_sources()
+            finished = self.failure is None and self.wait_drained(timeout_s)
+            if finished:
+                self._ask_all(2.0, closing=True)
+            else:
                 log.warning("stop: events were still in flight after %g s", timeout_s)
-            self._ask_all(2.0, closing=True)
         finally:
             self._shut_down()
         return finished
+
+    def stop_sources(self) -> None:
+        """Let no more events in; what is in flight goes on."""
+        if self._supervisor is not None:
+            self._supervisor.finishing = any(isinstance(source, DataFrame) for source in self.sources.values())
+        self._routing.change(stopping=True)
+
+    def stopped(self) -> bool:
+        """Whether the run has ended."""
+        return self._stopped.is_set()
+
+    def wait_drained(self, timeout_s: float) -> bool:
+        """Wait until nothing is in flight; False if the time is over first."""
+        return self._await_drained(time.monotonic() + timeout_s)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until the sources have ended and everything is processed; False if the time is over first."""
@@ -115,18 +129,17 @@ class Run:
     def __enter__(self) -> Run:
         return self.start()
 
-    def __exit__(self, *_: object) -> None:
-        self.stop()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.stop(timeout_s=30.0 if kind is None else 0.0)
 
     # ── looking and steering ────────────────────────────────────────────────────────────────────────────────────────
 
-    def set_replicas(self, operator: str, replicas: int | Sequence[int]) -> tuple[int, ...]:
+    def set_replicas(self, operator: str, replicas: int | Sequence[int]) -> None:
         """Make this many replicas of the operator active, or just these; at once, nothing is restarted."""
-        return self._routing.activate(operator, replicas)
+        self._routing.activate(operator, replicas)
 
     def publish_utilisation(self, utilisation: Mapping[str, Utilisation]) -> None:
         """Feed the load-balancing grouping: U of each replica in the last interval, and what an event adds to it."""
-        self._fed_by_loop = True
         self._routing.use(utilisation)
 
     @property
@@ -170,7 +183,7 @@ class Run:
             settings = (REALTIME if self.options.mode == "realtime" else {}) | self.options.spark
             self._spark = open_session(self._layout.tasks + SPARE_SLOTS, settings, self.folder / "spark.log")
         else:
-            check_slots(self._spark, needed)
+            check_session(self._spark, needed, REALTIME if self.options.mode == "realtime" else {})
 
     def _open_channel(self) -> None:
         assert self._spark is not None

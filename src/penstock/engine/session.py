@@ -59,6 +59,8 @@ def open_session(slots: int, settings: dict[str, str], log_file: Path) -> SparkS
     check_java()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if SparkSession.getActiveSession() is not None:
+        raise EngineError("a Spark session is already open in this process: stop it, or give it to the run")
     builder = SparkSession.builder.appName("penstock")
     for key, value in {"spark.master": f"local[{slots}]", **COMMON, **settings}.items():
         builder = builder.config(key, value)
@@ -66,8 +68,11 @@ def open_session(slots: int, settings: dict[str, str], log_file: Path) -> SparkS
         return builder.getOrCreate()
 
 
-def check_slots(spark: SparkSession, needed: int) -> None:
-    """Raise an EngineError if a session someone else made cannot run all stages at once."""
+def check_session(spark: SparkSession, needed: int, settings: dict[str, str]) -> None:
+    """Raise an EngineError if a session someone else made has too few slots or other settings than the mode needs."""
+    wrong = [f"{key}={value}" for key, value in settings.items() if spark.conf.get(key, None) != value]
+    if wrong:
+        raise EngineError(f"the Spark session lacks settings that real-time mode needs: {', '.join(wrong)}")
     master = spark.sparkContext.master or ""
     found = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?", master)
     offered = spark.sparkContext.defaultParallelism

@@ -32,10 +32,12 @@ class Supervisor:
         self._program = program
         self._options = options
         self._running: StreamingQuery | None = None
+        self._not_started = ""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="penstock-supervisor", daemon=True)
         self.generation = 0
         self.restarts = 0
+        self.finishing = False  # the sources are stopped: a query that ends has done its work
         self.causes: list[str] = []
         self.failure: EngineError | None = None
 
@@ -58,9 +60,11 @@ class Supervisor:
         while not self._stopping.wait(LOOK_EVERY_S):
             if self._running is not None and self._running.isActive:
                 continue
+            if self.finishing:
+                return
             if time.monotonic() - since > self._options.retry_window_s:
                 tries = 0
-            cause = cause_of(self._running.exception() if self._running else None)
+            cause = cause_of(self._running.exception()) if self._running is not None else self._not_started
             if tries >= self._options.retries:
                 self.failure = EngineError(f"the query died {tries + 1} times in a row; the last time: {cause}")
                 return
@@ -77,7 +81,7 @@ class Supervisor:
         try:
             self._running = self._query.start(self._program(self.generation))
         except Exception as error:
-            log.warning("the query could not be started again: %s", error)
+            self._not_started = f"it could not be started again: {cause_of(error)}"
             self._running = None
 
 

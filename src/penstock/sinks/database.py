@@ -17,7 +17,7 @@ BUSY_TIMEOUT_S = 60
 
 
 class DatabaseSink:
-    """One row an event: `id` (primary key), `stored_at` and `event` as JSON.
+    """One row an event: `run` and `id` (together the primary key), `stored_at` and `event` as JSON.
 
     SQLite or PostgreSQL by URL (`sqlite:///out.db`, `postgresql+psycopg://…`). A row that is already there stays, and
     is counted as repeated. All events of a call are stored in one transaction. `service_ms` is waited for each event.
@@ -44,7 +44,7 @@ class DatabaseSink:
         self._rows = table_of(self._table)
         make_table(self._engine, self._rows)
         dialect: Any = sqlite if self._engine.dialect.name == "sqlite" else postgresql
-        self._insert = dialect.insert(self._rows).on_conflict_do_nothing(index_elements=["id"])
+        self._insert = dialect.insert(self._rows).on_conflict_do_nothing(index_elements=["run", "id"])
 
     def process(self, event: Any) -> None:
         """Store one event."""
@@ -58,7 +58,7 @@ class DatabaseSink:
             time.sleep(self._service_s * len(events))
         now = time.time()
         rows = [
-            {"id": event_id, "stored_at": now, "event": msgspec.json.encode(event).decode()}
+            {"run": self._context.run, "id": event_id, "stored_at": now, "event": msgspec.json.encode(event).decode()}
             for event_id, event in zip(self._context.event_ids, events, strict=True)
         ]
         with self._engine.begin() as connection:
@@ -90,6 +90,7 @@ def table_of(name: str) -> sql.Table:
     return sql.Table(
         name,
         sql.MetaData(),
+        sql.Column("run", sql.String, primary_key=True),
         sql.Column("id", sql.String, primary_key=True),
         sql.Column("stored_at", sql.Double, nullable=False),
         sql.Column("event", sql.Text, nullable=False),

@@ -47,6 +47,10 @@ class Context(Protocol):
     """What a replica tells the operator it opens."""
 
     @property
+    def run(self) -> str:
+        """The run's name; event ids are unique within a run."""
+
+    @property
     def operator(self) -> str:
         """The operator's name."""
 
@@ -55,7 +59,7 @@ class Context(Protocol):
         """The number of this replica in the pool."""
 
     @property
-    def event_ids(self) -> list[str]:
+    def event_ids(self) -> tuple[str, ...]:
         """Ids of the events now being processed, in order; the same event has the same id when it is repeated."""
 
     def repeated(self, count: int) -> None:
