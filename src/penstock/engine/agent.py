@@ -6,6 +6,7 @@ the replica goes on with the routing it has, and the agent tries again; counters
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import select
@@ -48,7 +49,7 @@ _lock = threading.Lock()
 
 
 def agent_for(program: Program) -> Agent:
-    """This process's agent for a run; there is one for as long as the process lives."""
+    """This process's agent for a run; there is one until the run closes."""
     with _lock:
         agent = _agents.get(program.run)
         if agent is None or agent.pid != os.getpid():
@@ -91,6 +92,7 @@ class Agent:
         self._waiting: StartQuery | BatchEnd | None = None
         self._first_routing = threading.Event()
         self._wake, self._woken = socket.socketpair()
+        self._wake.setblocking(False)
         self._woken.setblocking(False)
         self._inbound = bytearray()
         threading.Thread(target=self._serve, name="penstock-agent", daemon=True).start()
@@ -102,7 +104,8 @@ class Agent:
 
     def wake(self) -> None:
         """Report soon."""
-        self._wake.send(b"w")
+        with contextlib.suppress(OSError):  # it has been woken often enough, or the run is over
+            self._wake.send(b"w")
 
     def wait_for_routing(self, timeout_s: float) -> bool:
         """Wait until the driver has been heard at least once."""
@@ -114,19 +117,25 @@ class Agent:
             self._answers.pop(question.batch, None)
             self._waiting = question
             self.wake()
-            if not self._answered.wait_for(lambda: question.batch in self._answers, ANSWER_TIMEOUT_S):
-                raise TimeoutError(f"the driver did not answer within {ANSWER_TIMEOUT_S:g} s: {question}")
+            answered = self._answered.wait_for(lambda: question.batch in self._answers, ANSWER_TIMEOUT_S)
             self._waiting = None
+            if not answered:
+                raise TimeoutError(f"the driver did not answer within {ANSWER_TIMEOUT_S:g} s: {question}")
             return self._answers.pop(question.batch).position
 
     def _serve(self) -> None:
-        while True:
+        while not self.routing.closing:  # after that, there is nobody to come back to
             try:
                 with socket.create_connection((self._channel.host, self._channel.port), timeout=5) as connection:
                     self._shake_hands(connection)
                     self._talk(connection)
-            except (OSError, EOFError, msgspec.MsgspecError):
+            except (OSError, EOFError, ValueError):  # ValueError: what came is not a message
                 time.sleep(RETRY_S)
+        with _lock:
+            if _agents.get(self._run) is self:
+                del _agents[self._run]
+        self._wake.close()
+        self._woken.close()
 
     def _shake_hands(self, connection: socket.socket) -> None:
         self._inbound.clear()
@@ -144,6 +153,7 @@ class Agent:
 
     def _talk(self, connection: socket.socket) -> None:
         asked: StartQuery | BatchEnd | None = None
+        self._take_all()  # the routing may have come along with the driver's proof
         while True:
             waiting = self._waiting
             if waiting is not None and waiting is not asked:
@@ -162,8 +172,8 @@ class Agent:
         while (left := deadline - time.monotonic()) > 0:
             readable, _, _ = select.select([connection, self._woken], [], [], left)
             if connection in readable:
-                for message in self._available(connection):
-                    self._take(message)
+                self._read(connection)
+                self._take_all()
             if self._woken in readable:
                 self._woken.recv(4096)
                 return
@@ -182,23 +192,20 @@ class Agent:
                 self._answers[message.batch] = message
                 self._answered.notify_all()
 
-    def _available(self, connection: socket.socket) -> list[Downward]:
+    def _take_all(self) -> None:
+        while (message := self._next_message()) is not None:
+            self._take(message)
+
+    def _receive(self, connection: socket.socket) -> Any:
+        while (message := self._next_message()) is None:
+            self._read(connection)
+        return message
+
+    def _read(self, connection: socket.socket) -> None:
         data = connection.recv(1 << 16)
         if not data:
             raise EOFError("the driver closed the channel")
         self._inbound += data
-        messages: list[Downward] = []
-        while (message := self._next_message()) is not None:
-            messages.append(message)
-        return messages
-
-    def _receive(self, connection: socket.socket) -> Any:
-        while (message := self._next_message()) is None:
-            data = connection.recv(1 << 16)
-            if not data:
-                raise EOFError("the driver closed the channel")
-            self._inbound += data
-        return message
 
     def _next_message(self) -> Downward | None:
         if len(self._inbound) < LENGTH.size:

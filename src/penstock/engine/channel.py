@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import logging
 import secrets
 import threading
 from collections.abc import Callable
 from typing import Any
-
-import msgspec
 
 from penstock.engine.messages import (
     LENGTH,
@@ -61,12 +60,12 @@ class ControlServer:
 
     def stop(self) -> None:
         """Close all connections and the server."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._soon(self._loop.stop)
 
     def publish(self, routing: Routing) -> None:
         """Tell every replica the routing, now and whenever one connects."""
         self._routing = routing
-        self._loop.call_soon_threadsafe(self._broadcast, routing)
+        self._soon(self._broadcast, routing)
 
     def answered(self, poll: int) -> bool:
         """Whether every connected process has reported since that poll."""
@@ -77,7 +76,11 @@ class ControlServer:
         """Break all connections and refuse new ones until called with False: a fault, for tests."""
         self._paused = paused
         if paused:
-            self._loop.call_soon_threadsafe(self._hang_up)
+            self._soon(self._hang_up)
+
+    def _soon(self, call: Callable[..., None], *values: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # stopped: nobody is left to be told
+            self._loop.call_soon_threadsafe(call, *values)
 
     def _hang_up(self) -> None:
         for writer in self._writers:
@@ -90,6 +93,7 @@ class ControlServer:
             self._port = server.sockets[0].getsockname()[1]
         except OSError as error:
             self._error = error
+            self._loop.close()
             return
         finally:
             ready.set()
@@ -119,7 +123,7 @@ class ControlServer:
                 self._take(await _receive(reader, MAX_FRAME_BYTES), writer)
         except (asyncio.IncompleteReadError, ConnectionError, TimeoutError):
             pass  # gone, or never one of ours; a replica comes back by itself
-        except (msgspec.MsgspecError, PermissionError, PenstockError) as error:
+        except (ValueError, PermissionError, PenstockError) as error:  # ValueError: not a message
             log.warning("control channel: hung up on %s: %s", writer.get_extra_info("peername"), error)
         except asyncio.CancelledError:
             pass

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from penstock.engine.agent import Role, agent_for
 from penstock.engine.messages import BatchEnd, Routing, StartQuery
-from penstock.engine.outbox import Outbox
+from penstock.engine.outbox import Outbox, warm_up
 from penstock.engine.program import Program
 from penstock.engine.replica import report_of
 from penstock.metrics.counters import ReplicaCounters
@@ -41,10 +41,11 @@ class SourceSlot:
         self._outbox = Outbox(program, 0, name, slot, self._counters)
         self._agent = agent_for(program)
         self._prefix = f"{name}:" if len([s for s in program.layout.stages[0] if s.replica == 0]) > 1 else ""
-        self._agent.join(Role(report_of(program, name, slot, batch, self._counters), lambda _: None))
+        self._role = Role(report_of(program, name, slot, batch, self._counters), lambda _: None)
 
     def run_range(self) -> Iterator[pa.RecordBatch]:
         """Micro-batch: send the events that the program gives this slot."""
+        self._agent.join(self._role)
         positions = self._program.ranges[self._name, self._slot]
         for start in range(positions.start, positions.stop, CHUNK):
             self._add(range(start, min(start + CHUNK, positions.stop)), self._program.epoch_s)
@@ -55,6 +56,8 @@ class SourceSlot:
     def run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         """Real-time: send what is due until Spark ends the batch."""
         end = BatchEnding(batches)
+        yield from warm_up(self._program, 0, self._batch)
+        self._agent.join(self._role)
         position = self._agent.ask(StartQuery(self._program.generation, self._name, self._slot, self._batch))
         while not end.reached.is_set():
             routing = self._agent.routing

@@ -51,12 +51,13 @@ class Ledger:
 
     def _enter(self, report: Report, process: tuple[str, int]) -> None:
         batch, replica = report.batch, (report.operator, report.replica)
-        if batch < self._settled_before or report.generation < self._generations.get(batch, 0):
+        newest = max((g for b, g in self._generations.items() if b <= batch), default=0)
+        if batch < self._settled_before or report.generation < newest:
             return
-        if report.generation > self._generations.get(batch, -1):
-            for later in [b for b in self._batches if b >= batch]:  # a restart does this and all later ones again
-                del self._batches[later]
-            self._generations[batch] = report.generation
+        # a restart does this batch and all later ones again
+        for later in [b for b, g in self._generations.items() if b >= batch and g < report.generation]:
+            del self._batches[later], self._generations[later]
+        self._generations[batch] = report.generation
         self._batches.setdefault(batch, {})[replica] = report.counters
         self._places[replica] = Place(*process, batch)
         self._settle(max(self._batches) - KEPT_BATCHES)

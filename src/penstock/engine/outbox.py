@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ import pyarrow as pa
 from penstock.engine.bundle import NUDGE, Events, Header, pack
 from penstock.engine.messages import OperatorRouting, Routing
 from penstock.engine.program import Edge, Program
-from penstock.errors import EngineError, PenstockError
+from penstock.errors import EngineError
 from penstock.grouping import Receivers, Sender, make_grouping
 from penstock.metrics.counters import ReplicaCounters
 from penstock.topology.operator import To
@@ -19,6 +20,8 @@ from penstock.topology.operator import To
 ROW_SCHEMA = "partition int, bundle binary"
 _ARROW = pa.schema([("partition", pa.int32()), ("bundle", pa.binary())])
 BUNDLE_EVENTS = 2000
+WARM_UP_ROUNDS = 25
+WARM_UP_PAUSE_S = 0.02
 
 
 class Wire:
@@ -47,12 +50,26 @@ class Wire:
 
     def _among(self, routing: Routing, sender: str) -> Sender:
         """This replica's number among all active replicas that send to the same operator."""
-        slots = tuple(range(sum(slot.operator == sender for slot in self._program.layout.stages[0])))
-        active = {s: routing.operators[s].active if s in routing.operators else slots for s in self.edge.senders}
+        active = {s: self._replicas(routing, s) for s in self.edge.senders}
         before = sum(len(active[s]) for s in self.edge.senders[: self.edge.senders.index(sender)])
         rank = active[sender].index(self._replica) if self._replica in active[sender] else self._replica
         senders = sum(len(replicas) for replicas in active.values())
         return Sender((before + rank) % senders, senders)
+
+    def _replicas(self, routing: Routing, sender: str) -> tuple[int, ...]:
+        """Who sends for that sender: an operator's active replicas, a source's slots."""
+        if sender in routing.operators:
+            return routing.operators[sender].active
+        return tuple(slot.replica for slot in self._program.layout.stages[0] if slot.operator == sender)
+
+    def takes(self, event: Any) -> bool:
+        """Whether a replica can be chosen for the event, and the event sent."""
+        try:
+            self._grouping.assign([event])
+            msgspec.msgpack.encode(event)
+        except Exception:
+            return False
+        return True
 
     def leave(self, sender: int) -> Iterable[tuple[int, bytes]]:
         """The waiting events as (first partition, bundle)."""
@@ -146,18 +163,22 @@ class Outbox:
         events = wire.events
         try:
             return list(wire.leave(self._number))
-        except (TypeError, ValueError, OverflowError, PenstockError, msgspec.MsgspecError) as error:
+        except Exception as error:  # the user's own key function may raise anything
             label, receiver = self._program.labels[self._name], wire.edge.receiver
-            culprit = next((event for event in events if not _encodable(event)), events[0])
-            raise EngineError(f"{label}: an event for {receiver!r} cannot be sent: {error}; got {culprit!r}") from error
+            culprit = next((event for event in events if not wire.takes(event)), events[0])
+            reason = f"{type(error).__name__}: {error}"
+            raise EngineError(f"{label}: an event for {receiver!r} cannot be sent: {reason}; got {culprit!r}") from error
 
 
-def _encodable(event: Any) -> bool:
-    try:
-        msgspec.msgpack.encode(event)
-    except Exception:
-        return False
-    return True
+def warm_up(program: Program, level: int, batch: int) -> Iterator[pa.RecordBatch]:
+    """Nudges to every replica of the next stage when a run starts, so that its first events find the paths warm."""
+    stages = program.layout.stages
+    if not program.realtime or program.generation or batch or level + 1 >= len(stages):
+        return
+    partitions = list(range(len(stages[level + 1])))
+    for _ in range(WARM_UP_ROUNDS):
+        yield rows_of(partitions, [NUDGE] * len(partitions))
+        time.sleep(WARM_UP_PAUSE_S)
 
 
 def rows_of(partitions: list[int], bundles: list[bytes]) -> pa.RecordBatch:

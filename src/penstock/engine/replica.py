@@ -14,7 +14,7 @@ from penstock.engine.bundle import NUDGE, Events, Unpacker, read_header
 from penstock.engine.inbox import Arrival, Inbox
 from penstock.engine.lifecycle import opened
 from penstock.engine.messages import Report, Routing
-from penstock.engine.outbox import Outbox, rows_of
+from penstock.engine.outbox import Outbox, rows_of, warm_up
 from penstock.engine.program import Program
 from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters
@@ -46,6 +46,7 @@ class OperatorReplica:
 
     def __init__(self, program: Program, level: int, name: str, replica: int, batch: int) -> None:
         self._program = program
+        self._level = level
         self._name = name
         self._counters = ReplicaCounters()
         self._agent: Agent = agent_for(program)
@@ -63,11 +64,12 @@ class OperatorReplica:
         """Work off the batch."""
         program, outbox, agent = self._program, self._outbox, self._agent
         inbox = self._inbox = Inbox(batches, self._counters, program.senders, program.queue_bytes)
+        inbox.start()
+        yield from warm_up(program, self._level, self._report.batch)
         agent.join(Role(self._report, lambda counters: setattr(counters, "queued", inbox.waiting)))
         if program.realtime:
             agent.wait_for_routing(ROUTING_TIMEOUT_S)
         self._bound(inbox)
-        inbox.start()
         routing = self._routing
         flushed = time.perf_counter()
         while (events := self._next(inbox)) is not None:

@@ -18,9 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.engine.channel import ControlServer
 from penstock.engine.clock import SteadyClock
 from penstock.engine.layout import Layout, lay_out
-from penstock.engine.ledger import Ledger, Place
+from penstock.engine.ledger import Ledger
 from penstock.engine.messages import BatchEnd, OperatorRouting, Reports, StartQuery
 from penstock.engine.options import RunOptions
+from penstock.engine.places import ReplicaPlace, executors_of
 from penstock.engine.positions import Positions
 from penstock.engine.program import Channel, Limits, Program, edges_of
 from penstock.engine.queries import MicroBatchQuery, Query, RealTimeQuery
@@ -157,9 +158,18 @@ class Run:
         self._ask_all(timeout_s)
         return self.counters()
 
-    def places(self) -> dict[tuple[str, int], Place]:
-        """Where each replica was last heard of: host and process."""
-        return {key: place for key, place in self._ledger.places().items() if key[0] in self.topology.operators}
+    def places(self) -> dict[tuple[str, int], ReplicaPlace]:
+        """On which executor, host and process each replica sits."""
+        executors = executors_of(self._spark, self._layout) if self._spark is not None else {}
+        return {
+            key: ReplicaPlace(executors.get(key), place.host, place.pid, place.batch)
+            for key, place in self._ledger.places().items()
+            if key[0] in self.topology.operators
+        }
+
+    def cut_channel(self, cut: bool) -> None:
+        """Break the control channel, or let it come back: a fault, for tests."""
+        self._server.cut(cut)
 
     @property
     def epoch_s(self) -> float | None:

@@ -49,7 +49,7 @@ def check_java() -> None:
         where = f"JAVA_HOME is {home!r} and holds none" if home else "none is on the PATH"
         raise EngineError(f"{wanted}; {where} (on Debian: apt-get install openjdk-17-jre-headless)")
     shown = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "(\d+)', shown)
+    found = re.search(r'version "(?:1\.)?(\d+)', shown)
     if found and int(found[1]) < LEAST_JAVA:
         raise EngineError(f"{wanted}; {java} is version {found[1]}")
 

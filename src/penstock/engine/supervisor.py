@@ -56,6 +56,12 @@ class Supervisor:
                 self._running.stop()
 
     def _watch(self) -> None:
+        try:
+            self._keep_alive()
+        except Exception as error:  # Spark itself is gone, and nobody else would notice
+            self.failure = EngineError(f"the query can no longer be watched: {cause_of(error)}")
+
+    def _keep_alive(self) -> None:
         tries, since = 0, time.monotonic()
         while not self._stopping.wait(LOOK_EVERY_S):
             if self._running is not None and self._running.isActive:
@@ -87,8 +93,8 @@ class Supervisor:
 
 def cause_of(error: Any) -> str:
     """The one sentence of a Spark stack trace that a person wants to read."""
-    text = str(error or "it ended without saying why")
+    text = str(error or "").strip() or (repr(error) if error else "it ended without saying why")
     for pattern in (r"penstock\.errors\.\w+: (.+)", r"Python worker exited unexpectedly[^\n]*", r"\n(\w*Error: .+)"):
         if found := re.search(pattern, text):
             return found[1] if found.groups() else found[0]
-    return text.strip().splitlines()[0][:500]
+    return text.splitlines()[0][:500]

@@ -56,14 +56,15 @@ class RunReport:
         return [decision for decision in self.decisions if decision.before != decision.after]
 
     @property
-    def start_s(self) -> float:
-        """When the first interval began, on the run's clock."""
-        return self.intervals[0].time_s - self.intervals[0].interval_s if self.intervals else 0.0
+    def timed(self) -> list[IntervalRow]:
+        """The intervals that can be placed in time."""
+        return [row for row in self.intervals if math.isfinite(row.time_s - row.interval_s)]
 
     def ends_s(self) -> dict[int, float]:
-        """When each interval ended, since the start, by its number."""
-        start_s = self.start_s
-        return {row.number: row.time_s - start_s for row in self.intervals}
+        """When each interval ended, since the start of the first, by its number."""
+        timed = self.timed
+        start_s = timed[0].time_s - timed[0].interval_s if timed else 0.0
+        return {row.number: row.time_s - start_s for row in timed}
 
     def figure(self, *path: str) -> float | None:
         """A number of the summary; None where it is missing, no number or not finite."""
@@ -75,7 +76,7 @@ class RunReport:
     def duration_s(self) -> float | None:
         """How long the run took: as the summary says, or up to the last interval."""
         said = self.figure("duration_s")
-        return said if said is not None or not self.intervals else self.intervals[-1].time_s - self.start_s
+        return max(self.ends_s().values(), default=None) if said is None else said
 
     def metrics(self) -> PaperMetrics:
         """The four metrics: as the summary says, or from the intervals where it is silent; NaN where neither can."""

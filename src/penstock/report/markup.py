@@ -70,7 +70,7 @@ def image(png: bytes, alt: str, caption: str) -> Markup:
 
 def swatch(colour: str, name: str) -> Markup:
     """An operator's name with its colour."""
-    return element("span", element("i", style=f"background:{colour}"), name, class_="operator")
+    return element("span", element("i", style=f"background:{colour}"), element("span", name), class_="operator")
 
 
 def count(value: object) -> str:
@@ -81,6 +81,15 @@ def count(value: object) -> str:
     """
     number = finite(value)
     return ABSENT if number is None else f"{number:,.0f}" if number == int(number) else f"{number:,.1f}"
+
+
+def several(number: int, thing: str) -> str:
+    """A number with what is counted.
+
+    >>> several(1, "interval"), several(1200, "interval")
+    ('1 interval', '1,200 intervals')
+    """
+    return f"{count(number)} {thing}{'' if number == 1 else 's'}"
 
 
 def decimal(value: object, digits: int) -> str:

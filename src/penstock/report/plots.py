@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from penstock.report.canvas import legend, line, mark_changes, nothing, picture, plain, time_axis
 from penstock.report.palette import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PURPLE, SKY
-from penstock.report.series import Array, RunSeries, Track
+from penstock.report.series import Array, RunSeries, Track, largest
 
 _COLUMNS = 2
 _LOG_FROM = 100.0  # beyond two decades a linear axis hides the small values
@@ -42,18 +42,18 @@ def rates_plot(series: RunSeries) -> bytes:
 
 def replicas_plot(series: RunSeries) -> bytes:
     """Active replicas: all together against the peak's need, and of each operator within its pool."""
-    rows = math.ceil(len(series.tracks) / _COLUMNS)
+    tracks = largest(series.tracks, lambda track: track.replicas)
+    rows = math.ceil(len(tracks) / _COLUMNS)
 
     def draw(figure: Figure) -> None:
         if not series.ends_s.size:
             return nothing(figure.add_subplot(), "Active replicas")
         grid = figure.add_gridspec(1 + rows, _COLUMNS, height_ratios=[1.5] + [1.0] * rows)
         _total_replicas(figure.add_subplot(grid[0, :]), series)
-        for index, track in enumerate(series.tracks):
+        for index, track in enumerate(tracks):
             axes = figure.add_subplot(grid[1 + index // _COLUMNS, index % _COLUMNS])
             _operator_replicas(axes, series, track)
-            last = index + _COLUMNS >= len(series.tracks)
-            time_axis(axes, float(series.ends_s[-1]), label=last)
+            time_axis(axes, series.end_s, label=index + _COLUMNS >= len(tracks))
         return None
 
     return picture(draw, 2.9 + 1.75 * rows if series.ends_s.size else 2.9)
@@ -61,13 +61,14 @@ def replicas_plot(series: RunSeries) -> bytes:
 
 def backlog_plot(series: RunSeries) -> bytes:
     """Events that waited at each operator when the intervals ended."""
+    tracks = largest(series.tracks, lambda track: track.backlog)
 
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
         if not series.ends_s.size:
             return nothing(axes, "Backlog")
         handles = {}
-        for track in series.tracks:
+        for track in tracks:
             axes.fill_between(series.ends_s, track.backlog, color=track.colour, alpha=0.10, linewidth=0)
             handles[track.name] = line(
                 axes, series.ends_s, track.backlog, color=track.colour, linestyle=track.dashes, linewidth=1.5
@@ -75,7 +76,7 @@ def backlog_plot(series: RunSeries) -> bytes:
         _finish(axes, series, "Backlog", "events", handles)
         return None
 
-    return picture(draw, 3.4 + 0.2 * max(0, math.ceil(len(series.tracks) / 6) - 1))
+    return picture(draw, 3.4 + 0.2 * max(0, math.ceil(len(tracks) / 6) - 1))
 
 
 def latency_plot(series: RunSeries) -> bytes:
@@ -89,6 +90,7 @@ def latency_plot(series: RunSeries) -> bytes:
         handles = {
             name: line(axes, series.ends_s, series.latency_ms[name], color=colour, linewidth=width)
             for name, (colour, width) in styles.items()
+            if np.isfinite(series.latency_ms[name]).any()
         }
         marks = mark_changes(axes, series)
         _finish(axes, series, "End-to-end latency", "ms", {**handles, **marks})
@@ -98,27 +100,27 @@ def latency_plot(series: RunSeries) -> bytes:
     return picture(draw, 3.4)
 
 
-def _finish(axes: Axes, series: RunSeries, title: str, unit: str, handles: dict[str, Line2D]) -> None:
+def _finish(axes: Axes, series: RunSeries, title: str, unit: str, handles: Mapping[str, Artist]) -> None:
     axes.set_title(title)
     axes.set_ylabel(unit)
     axes.set_ylim(bottom=0)
     axes.margins(y=0.12)
-    time_axis(axes, float(series.ends_s[-1]))
+    time_axis(axes, series.end_s)
     legend(axes, handles)
 
 
 def _total_replicas(axes: Axes, series: RunSeries) -> None:
     total = axes.stairs(series.replicas, series.edges_s, baseline=None, color=INK, linewidth=1.7)
     axes.stairs(series.replicas, series.edges_s, fill=True, color=GREY, alpha=0.18, linewidth=0)
-    handles = {"all operators": total}
-    highest = float(np.nanmax(series.replicas))
+    handles: dict[str, Artist] = {"all operators": total}
+    highest = _highest(series.replicas)
     if series.r_over is not None:
         peak = axes.axhline(series.r_over, color=ORANGE, linewidth=1.4, linestyle=(0, (4, 2)))
-        handles[f"enough for the peak (r_over = {series.r_over:g})"] = peak
+        handles[f"the peak needs {series.r_over:g} (r_over)"] = peak
         highest = max(highest, series.r_over)
     axes.set_title("Active replicas")
-    _count_axis(axes, highest)
-    time_axis(axes, float(series.ends_s[-1]), label=not series.tracks)
+    _count_axis(axes, highest, bins=6)
+    time_axis(axes, series.end_s, label=not series.tracks)
     legend(axes, handles)
 
 
@@ -127,17 +129,20 @@ def _operator_replicas(axes: Axes, series: RunSeries, track: Track) -> None:
     axes.stairs(track.replicas, series.edges_s, fill=True, color=track.colour, alpha=0.16, linewidth=0)
     axes.stairs(track.replicas, series.edges_s, baseline=None, color=track.colour, linewidth=1.6)
     axes.set_title(plain(track.name), fontsize=9.5, color=track.colour, pad=5)
-    highest = np.nanmax(np.append(track.replicas, track.pool))
-    _count_axis(axes, float(highest))
+    _count_axis(axes, max(_highest(track.replicas), _highest(track.pool)), bins=5)
     pool = track.pool[np.isfinite(track.pool)]
     if pool.size:
         axes.set_title(f"pool {pool[-1]:g}", loc="right", fontsize=8.5, fontweight="normal", color=GREY, pad=5)
 
 
-def _count_axis(axes: Axes, highest: float) -> None:
+def _highest(values: Array) -> float:
+    return float(np.nan_to_num(values).max(initial=0.0))
+
+
+def _count_axis(axes: Axes, highest: float, bins: int) -> None:
     """Whole numbers from 0 to a little above the highest."""
     axes.set_ylim(0, (highest if highest > 0 else 1) * 1.1)
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=bins, steps=[1, 2, 4, 5, 10], integer=True))
     axes.set_ylabel("replicas")
 
 

@@ -7,9 +7,45 @@ from collections.abc import Mapping
 
 from penstock.report import markup, plots
 from penstock.report.data import RunReport
-from penstock.report.markup import Markup, card, count, decimal, duration, element, image, milliseconds, percent
+from penstock.report.markup import (
+    Markup,
+    card,
+    count,
+    decimal,
+    duration,
+    element,
+    image,
+    milliseconds,
+    percent,
+    several,
+)
 from penstock.report.published import PUBLISHED, SOURCE
 from penstock.report.series import run_series
+
+NO_BREAK = "\N{NO-BREAK SPACE}"
+
+_PICTURES = (
+    (
+        plots.rates_plot,
+        "Input rate, throughput and forecast over time",
+        "Means over each interval. A forecast stands where the interval it was made for ends.",
+    ),
+    (
+        plots.replicas_plot,
+        "Active replicas over time, in all and by operator",
+        "All operators together, then each within its pool (grey line).",
+    ),
+    (
+        plots.backlog_plot,
+        "Backlog of each operator over time",
+        "Events received and not yet processed at the end of each interval.",
+    ),
+    (
+        plots.latency_plot,
+        "Mean, median and 99th percentile of latency over time",
+        "From when a source event was due to when a sink had processed it. Triangles: replicas were changed.",
+    ),
+)
 
 
 def header(report: RunReport) -> Markup:
@@ -43,7 +79,7 @@ def cards(report: RunReport) -> Markup:
         card("Saved resources", percent(metrics.saved_resources), "compared with sizing for the peak"),
         card("Replicas, mean", decimal(_mean(replicas), 1), busiest + peak),
         card("Degradation", percent(metrics.throughput_degradation), "of throughput, mean over intervals"),
-        card("Changes", count(len(report.changes)), f"in {count(len(report.intervals))} intervals"),
+        card("Changes", count(len(report.changes)), f"in {several(len(report.intervals), 'interval')}"),
         card("Duration", duration(report.duration_s()), _restarts(report)),
         class_="cards",
     )
@@ -61,9 +97,9 @@ def metrics_table(report: RunReport) -> Markup:
     ):
         row: list[object] = [element("b", title), meaning, decimal(getattr(ours, name), digits)]
         rows.append([*row, decimal(getattr(paper, name), digits)] if paper else row)
-    head = ["metric", "meaning", "this run", *(["the paper's psps"] if paper else [])]
+    head = ["metric", "meaning", "this run", *(["psps in the paper"] if paper else [])]
     note = (
-        f"The paper's figures ({SOURCE}) come from 11 virtual machines, another trace and td 30 s: "
+        f"The paper's figures ({SOURCE}) come from 11 virtual machines, its own trace and td 30 s: "
         "compare the direction, not the digits."
         if paper
         else "The papers have no figures for this application."
@@ -75,30 +111,10 @@ def metrics_table(report: RunReport) -> Markup:
 
 def pictures(report: RunReport) -> Markup:
     """All plots."""
-    series = run_series(report)
-    return markup.section(
-        "Over time",
-        image(
-            plots.rates_plot(series),
-            "Input rate, throughput and forecast over time",
-            "Means over each interval. A forecast stands where the interval it was made for ends.",
-        ),
-        image(
-            plots.replicas_plot(series),
-            "Active replicas over time, in all and by operator",
-            "All operators together, then each within its pool (grey line).",
-        ),
-        image(
-            plots.backlog_plot(series),
-            "Backlog of each operator over time",
-            "Events received and not yet processed at the end of each interval.",
-        ),
-        image(
-            plots.latency_plot(series),
-            "Mean, median and 99th percentile of latency over time",
-            "From when a source event was due to when a sink had processed it. Triangles: decisions that changed replicas.",
-        ),
-    )
+    title, series = "Over time", run_series(report)
+    if not series.ends_s.size:
+        return markup.section(title, element("p", "No intervals were recorded: nothing to draw.", class_="note"))
+    return markup.section(title, *(image(plot(series), alt, caption) for plot, alt, caption in _PICTURES))
 
 
 def _setting(value: object) -> str:
@@ -130,14 +146,16 @@ def _dropped(report: RunReport) -> str:
 
 def _latency_detail(report: RunReport) -> str:
     known = {name: report.figure("latency_ms", name) for name in ("p50", "p90", "p99")}
-    return ", ".join(f"{name} {milliseconds(value)}" for name, value in known.items() if value is not None)
+    return ", ".join(
+        f"{name} {milliseconds(value)}".replace(" ", NO_BREAK) for name, value in known.items() if value is not None
+    )
 
 
 def _restarts(report: RunReport) -> str:
     repeated, restarts = report.figure("repeated"), report.figure("restarts")
     parts = []
     if restarts is not None:
-        parts.append("1 restart" if restarts == 1 else f"{count(restarts)} restarts")
+        parts.append(several(int(restarts), "restart"))
     if repeated:
         parts.append(f"{count(repeated)} events repeated")
     return ", ".join(parts)

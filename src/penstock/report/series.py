@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias
@@ -53,10 +53,15 @@ class RunSeries:
         """When the intervals ended."""
         return self.edges_s[1:]
 
+    @property
+    def end_s(self) -> float:
+        """When the last of them ended."""
+        return float(self.edges_s.max(initial=0.0))
+
 
 def run_series(report: RunReport) -> RunSeries:
     """All series of a run."""
-    rows = report.intervals
+    rows = report.timed
     length_s = _array(max(row.interval_s, 1e-9) for row in rows)
     forecast_s, forecast_rate = _forecast(report)
     return RunSeries(
@@ -90,31 +95,38 @@ def operators_in_order(rows: Iterable[OperatorRow]) -> list[str]:
         return list(known)
 
 
+def largest(tracks: Sequence[Track], size: Callable[[Track], Array]) -> list[Track]:
+    """All tracks, in their order; of very many, the largest alone and the others together."""
+    if len(tracks) <= MOST_TRACKS:
+        return list(tracks)
+    ranked = sorted(tracks, key=lambda track: -float(np.nansum(size(track))))
+    alone = {track.name for track in ranked[: MOST_TRACKS - 1]}
+    return [*(track for track in tracks if track.name in alone), _together(ranked[MOST_TRACKS - 1 :])]
+
+
+def _together(tracks: Sequence[Track]) -> Track:
+    return Track(
+        name=f"{len(tracks)} other operators",
+        colour=GREY,
+        dashes="-",
+        replicas=np.nansum([track.replicas for track in tracks], axis=0),
+        pool=np.nansum([track.pool for track in tracks], axis=0),
+        backlog=np.nansum([track.backlog for track in tracks], axis=0),
+    )
+
+
 def _tracks(intervals: Sequence[IntervalRow], rows: Sequence[OperatorRow]) -> tuple[Track, ...]:
-    """A track for each operator; of very many, the largest alone and the others together."""
     place = {row.number: index for index, row in enumerate(intervals)}
-    names = operators_in_order(rows)
-    values = {name: np.full((3, len(place)), np.nan) for name in names}
+    values = {name: np.full((3, len(place)), np.nan) for name in operators_in_order(rows)}
     for row in rows:
         if row.number in place:
             values[row.operator][:, place[row.number]] = (row.replicas, row.pool, row.backlog)
-    largest = sorted(names, key=lambda name: -float(np.nansum(values[name][0])))
-    alone = set(names if len(names) <= MOST_TRACKS else largest[: MOST_TRACKS - 1])
-    tracks = [_track(name, index, values[name]) for index, name in enumerate(names) if name in alone]
-    if rest := [values[name] for name in names if name not in alone]:
-        tracks.append(_others(rest))
-    return tuple(tracks)
+    return tuple(_track(name, index, found) for index, (name, found) in enumerate(values.items()))
 
 
 def _track(name: str, index: int, values: Array) -> Track:
     colour, dashes = operator_colour(index), operator_dashes(index)
     return Track(name=name, colour=colour, dashes=dashes, replicas=values[0], pool=values[1], backlog=values[2])
-
-
-def _others(values: Sequence[Array]) -> Track:
-    total = np.nansum(np.stack(values), axis=0)
-    name = f"{len(values)} other operators"
-    return Track(name=name, colour=GREY, dashes="-", replicas=total[0], pool=total[1], backlog=total[2])
 
 
 def _forecast(report: RunReport) -> tuple[Array, Array]:
@@ -136,7 +148,9 @@ def _change_times(report: RunReport, *, out: bool) -> Array:
 
 
 def _array(values: Iterable[float]) -> Array:
-    return np.array(list(values), dtype=np.float64)
+    """The values, with NaN for all that is not finite."""
+    found = np.array(list(values), dtype=np.float64)
+    return np.where(np.isfinite(found), found, np.nan)
 
 
 def _or_nan(value: float | None) -> float:

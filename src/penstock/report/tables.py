@@ -9,7 +9,18 @@ from itertools import groupby
 from penstock.metrics.rows import DecisionRow, OperatorRow
 from penstock.report import markup
 from penstock.report.data import RunReport, finite
-from penstock.report.markup import ABSENT, Markup, count, decimal, duration, element, milliseconds, percent, swatch
+from penstock.report.markup import (
+    ABSENT,
+    Markup,
+    count,
+    decimal,
+    duration,
+    element,
+    milliseconds,
+    percent,
+    several,
+    swatch,
+)
 from penstock.report.palette import operator_colour
 from penstock.report.series import operators_in_order
 
@@ -45,11 +56,10 @@ def notes_table(report: RunReport) -> Markup:
     """What went wrong and what plans said of the whole; the same words once, with how often they were said."""
     title, found = "Notes and failures", _notes(report)
     if not found:
-        return markup.section(title, element("p", "Nothing to note: no failures, all intervals complete.", class_="note"))
+        return markup.section(title, element("p", "Nothing to note.", class_="note"))
     ends_s = report.ends_s()
     rows = [
-        (spans(numbers), duration(ends_s.get(numbers[0])), said)
-        for said, numbers in list(found.items())[:MOST_ROWS]
+        (spans(numbers), duration(ends_s.get(numbers[0])), said) for said, numbers in list(found.items())[:MOST_ROWS]
     ]
     return markup.section(
         title,
@@ -64,10 +74,10 @@ def operators_table(report: RunReport) -> Markup:
     if not rows:
         return markup.section(title, element("p", "No operators were recorded.", class_="note"))
     colours = _colours(report)
-    head = ("operator", "received", "processed", "dropped", "final backlog", "peak backlog")
-    more = ("replicas: mean", "least", "most", "pool", "busy share", "execution time")
+    head = ("operator", "received", "processed", "dropped", "peak backlog", "final backlog")
+    more = ("mean replicas", "range, of pool", "busy share", "execution time")
     body = [_totals(report, swatch(colours[name], name), rows[name]) for name in colours]
-    return markup.section(title, markup.table((*head, *more), body, numbers=range(1, 12)))
+    return markup.section(title, markup.table((*head, *more), body, numbers=range(1, 10)))
 
 
 def spans(numbers: Iterable[int]) -> str:
@@ -99,13 +109,16 @@ def _reason(row: DecisionRow) -> object:
 
 def _changes_in_words(changes: list[DecisionRow]) -> str:
     out = sum(row.after > row.before for row in changes)
-    return f"{count(len(changes))} changes: {count(out)} scale-outs, {count(len(changes) - out)} scale-ins"
+    inward = several(len(changes) - out, "scale-in")
+    return f"{several(len(changes), 'change')}: {several(out, 'scale-out')}, {inward}"
 
 
 def _left_out(total: int, what: str) -> list[Markup]:
     if total <= MOST_ROWS:
         return []
-    return [element("p", f"{count(total - MOST_ROWS)} more {what} are left out here; the store has all.", class_="note")]
+    return [
+        element("p", f"{count(total - MOST_ROWS)} more {what} are left out here; the store has all.", class_="note")
+    ]
 
 
 def _notes(report: RunReport) -> dict[str, list[int]]:
@@ -143,12 +156,10 @@ def _totals(report: RunReport, name: Markup, rows: list[OperatorRow]) -> tuple[o
         count(_total(report, last.operator, "received", sum(row.received for row in rows))),
         count(_total(report, last.operator, "processed", sum(row.processed for row in rows))),
         count(_total(report, last.operator, "dropped", sum(row.dropped for row in rows))),
-        count(last.backlog),
         count(max(row.backlog for row in rows)),
+        count(last.backlog),
         decimal(math.fsum(replicas) / len(replicas), 1),
-        count(min(replicas)),
-        count(max(replicas)),
-        count(last.pool),
+        f"{count(min(replicas))}–{count(max(replicas))} of {count(last.pool)}",
         percent(math.fsum(busy) / len(busy)) if busy else ABSENT,
         milliseconds(times_s[-1] * 1000) if times_s and times_s[-1] is not None else ABSENT,
     )

@@ -41,7 +41,7 @@ class FileSource:
         count = 0
         with self._path.open("rb") as file:
             if self._path.suffix == ".csv":
-                self._fields = next(csv.reader([file.readline().decode()]), [])
+                self._fields = next(csv.reader([file.readline().decode("utf-8-sig")]), [])
                 if not self._fields:
                     raise InputError(f"file source {str(self._path)!r}: line 1 must name the fields; got an empty line")
             position = file.tell()
@@ -58,13 +58,16 @@ class FileSource:
     def _parse(self, line: bytes, number: int) -> Any:
         place = f"file source {str(self._path)!r} event {number}"
         if self._fields:
-            values = next(csv.reader([line.decode()]), [])
+            try:
+                values = next(csv.reader([line.decode()]), [])
+            except (UnicodeDecodeError, csv.Error) as error:
+                raise InputError(f"{place}: must be CSV: {error}") from None
             if len(values) != len(self._fields):
                 raise InputError(f"{place}: must have {len(self._fields)} fields on one line; got {len(values)}")
             return dict(zip(self._fields, values, strict=True))
         try:
             event = msgspec.json.decode(line)
-        except msgspec.DecodeError as error:
+        except ValueError as error:  # not JSON, or not UTF-8
             raise InputError(f"{place}: must be JSON: {error}") from None
         if not isinstance(event, dict):
             raise InputError(f"{place}: must be a JSON object; got {type(event).__name__}")
@@ -85,6 +88,8 @@ class FileSource:
 
     def read(self, numbers: range) -> list[Any]:
         """These lines, as events."""
+        if not numbers:
+            return []
         wanted = set(numbers)
         return [self._parse(line, n) for n, line in self._lines(numbers.start, numbers[-1] + 1) if n in wanted]
 

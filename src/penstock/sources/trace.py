@@ -31,7 +31,10 @@ class TraceSource:
             return 0
         if elapsed_s >= self._trace.duration_s:
             return self.total
-        return min(math.floor(float(self._trace.cumulated(np.array([elapsed_s]))[0])) + 1, self.total)
+        reached = math.floor(float(self._trace.cumulated(elapsed_s)))
+        nearby = np.arange(max(reached - 1, 0), reached + 2)  # the next one may be due only after a silence
+        due = int(nearby[0]) + int((self._trace.time_of(nearby) <= elapsed_s).sum())
+        return min(due, self.total)
 
     def due_times(self, numbers: range) -> list[float]:
         """When each of these events is due."""

@@ -1,0 +1,103 @@
+"""Every plot gives a valid PNG of sane size, whatever the run was."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import math
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from penstock.metrics.rows import ForecastRow
+from penstock.report import RunReport, plots
+from penstock.report.canvas import DPI, WIDTH_IN
+from penstock.report.series import MOST_TRACKS, largest, operators_in_order, run_series
+
+PLOTS = [plots.rates_plot, plots.replicas_plot, plots.backlog_plot, plots.latency_plot]
+
+
+def renamed(report, names):
+    """The run with its operators' rows repeated under other names."""
+    rows = [row for row in report.operators if row.operator == "clean"]
+    return dataclasses.replace(report, operators=[dataclasses.replace(row, operator=n) for n in names for row in rows])
+
+
+def cut(report, intervals):
+    return dataclasses.replace(report, intervals=report.intervals[:intervals])
+
+
+def unknown(report):
+    gone = {"latency_mean_ms": None, "latency_p50_ms": math.nan, "latency_p99_ms": math.inf, "source_output": math.nan}
+    rows = [dataclasses.replace(row, **gone) for row in report.intervals]
+    rows[3] = dataclasses.replace(rows[3], time_s=math.nan)
+    return dataclasses.replace(report, intervals=rows, summary={"r_over": math.nan})
+
+
+RUNS = {
+    "whole": lambda report: report,
+    "empty": lambda report: RunReport(run=report.run),
+    "one interval": lambda report: cut(report, 1),
+    "no operators": lambda report: dataclasses.replace(report, operators=[]),
+    "unknown numbers": unknown,
+    "odd names": lambda report: renamed(report, ["a$x_1$", "_hidden", "\N{ROCKET}\n", "x" * 300, "<b>&", "$"]),
+    "many operators": lambda report: renamed(report, [f"operator {number}" for number in range(40)]),
+    "operators of other intervals": lambda report: dataclasses.replace(cut(report, 5), operators=report.operators[-8:]),
+}
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+@pytest.mark.parametrize("change", RUNS.values(), ids=RUNS)
+def test_a_plot_is_a_picture_of_sane_size(plot, change, made_run):
+    content = plot(run_series(change(made_run)))
+    pixels = imread(io.BytesIO(content), format="png")
+    height, width, _ = pixels.shape
+    assert width == WIDTH_IN * DPI
+    assert 400 <= height <= 4000
+    assert len(content) < 800_000
+    assert pixels[..., :3].min() < 0.5 < pixels[0, 0, :3].min()  # something is drawn, on white
+
+
+def test_plots_leave_matplotlib_as_it_was(made_run):
+    before = dict(matplotlib.rcParams)
+    plots.rates_plot(run_series(made_run))
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_series_count_from_the_start_of_the_first_interval(made_run):
+    series = run_series(made_run)
+    assert series.edges_s[:3].tolist() == [0.0, 2.0, 4.0]
+    assert series.input_rate[0] == made_run.intervals[0].entered / 2.0
+
+
+def test_a_forecast_stands_at_the_interval_it_was_made_for(made_run):
+    rows = [
+        ForecastRow(number=number, series=source, step=step, rate=10.0 * step, forecaster="last")
+        for number in (1, 60, 99)  # the last is of an interval that was not kept
+        for source in ("tweets", "news")
+        for step in (1, 2)
+    ]
+    series = run_series(dataclasses.replace(made_run, forecasts=rows))
+    assert series.forecast_s.tolist() == [4.0, 122.0]
+    assert series.forecast_rate.tolist() == [20.0, 20.0]
+
+
+def test_operators_stand_in_the_order_of_the_stream(made_run):
+    rows = sorted(made_run.operators, key=lambda row: row.operator)
+    assert operators_in_order(rows) == ["clean", "classify_content", "classify_author", "store"]
+    circle = [dataclasses.replace(rows[0], operator=a, received_by={b: 1}) for a, b in ("ab", "ba")]
+    assert operators_in_order(circle) == ["a", "b"]
+
+
+def test_an_operator_keeps_its_colour_where_others_are_left_out(made_run):
+    tracks = run_series(renamed(made_run, [f"operator {number:02}" for number in range(40)])).tracks
+    heavy = [dataclasses.replace(track, backlog=track.backlog + 1000 * (i > 30)) for i, track in enumerate(tracks)]
+    shown = largest(heavy, lambda track: track.backlog)
+    assert len(shown) == MOST_TRACKS
+    assert shown[-1].name == "29 other operators"
+    assert {track.name: track.colour for track in shown[:-1]}.items() <= {t.name: t.colour for t in tracks}.items()
+    assert {f"operator {number}" for number in range(31, 40)} < {track.name for track in shown}
+    total = np.nansum([track.backlog for track in heavy], axis=0)
+    assert np.nansum([track.backlog for track in shown], axis=0).tolist() == total.tolist()
