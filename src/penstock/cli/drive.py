@@ -12,7 +12,7 @@ from pathlib import Path
 from penstock.cli.request import RunRequest, workload_of
 from penstock.control.analyze import Analyzer
 from penstock.control.declare import declared
-from penstock.control.loop import Loop, Parts
+from penstock.control.loop import Loop, Parts, check_td
 from penstock.control.monitor import Monitor
 from penstock.engine.run import Run
 from penstock.forecast.registry import make_forecaster
@@ -51,10 +51,11 @@ class Driven:
 
 def prepare(request: RunRequest, folder: Path, store: str | None = None) -> Driven:
     """Check and build everything that does not need Spark."""
+    check_td(request.td_s)
     trace = request.build_trace()
     topology = request.build_topology(folder)
     source = request.build_source(trace)
-    make_policy(request.policy or "static", workload=_workload(topology, trace, request, {}))
+    _named_policy(request.policy or "static", _workload(topology, trace, {}))
     if request.forecaster is not None:
         make_forecaster(request.forecaster)
     run = Run(topology, source, replicas=request.replicas, options=request.run_options(folder))
@@ -129,17 +130,21 @@ def _policy(driven: Driven, times: dict[str, float]) -> Policy:
     request = driven.request
     if request.policy is None:
         return Static({name: len(active) for name, active in driven.run.active.items()}, "as it was started")
-    workload = _workload(driven.topology, driven.trace, request, times)
-    return guarded(make_policy(request.policy, workload=workload))
+    return guarded(_named_policy(request.policy, workload_for(driven, times)))
 
 
-def _workload(topology: Topology, trace: Trace, request: RunRequest, times: Mapping[str, float]) -> Workload:
+def _named_policy(spec: str, workload: Workload) -> Policy:
+    """The policy of that name; static ones may be sized by the workload."""
+    return make_policy(spec, workload=workload) if spec.startswith("static") else make_policy(spec)
+
+
+def _workload(topology: Topology, trace: Trace, times: Mapping[str, float]) -> Workload:
     """Declared execution times go before measured ones; what is in neither counts as 1 ms."""
     known = {
         name: (operator.execution_time_ms or 1000 * times.get(name, 0.001)) / 1000
         for name, operator in topology.operators.items()
     }
-    return workload_of(topology, trace, request.td_s, known)
+    return workload_of(topology, trace, known)
 
 
 def _run_row(driven: Driven) -> RunRow:
@@ -164,4 +169,4 @@ def _close(driven: Driven) -> None:
 
 def workload_for(driven: Driven, times: Mapping[str, float]) -> Workload:
     """What a static run of the same trace would be sized for."""
-    return _workload(driven.topology, driven.trace, driven.request, times)
+    return _workload(driven.topology, driven.trace, times)

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.logging import RichHandler
+from rich.markup import escape
 
 from penstock.cli.drive import Driven, drive, prepare
 from penstock.cli.live import LiveView
@@ -144,10 +145,17 @@ def _run(
     summary = summarise(driven, counters)
     _tell(driven, summary)
     if json_file is not None:
-        text = json.dumps(summary, indent=2) + "\n"
-        sys.stdout.write(text) if str(json_file) == "-" else json_file.write_text(text)
+        _write(json_file, json.dumps(summary, indent=2) + "\n")
     if html is not None or report:
         _report(driven, summary, html or folder / "report.html")
+
+
+def _write(path: Path, text: str) -> None:
+    if str(path) == "-":
+        sys.stdout.write(text)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
 
 
 def _tell(driven: Driven, summary: dict[str, Any]) -> None:
@@ -169,7 +177,7 @@ def _clear_errors() -> Iterator[None]:
     try:
         yield
     except PenstockError as error:
-        console.print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
+        console.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
         console.print("stopped")

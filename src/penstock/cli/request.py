@@ -13,6 +13,7 @@ from penstock.apps import APPS, AppOptions, PayloadOptions, find_app, load_topol
 from penstock.control.declare import declared
 from penstock.engine.options import RunOptions
 from penstock.errors import InputError
+from penstock.grouping import GROUPINGS
 from penstock.metrics.shares import declared_edges, propagate
 from penstock.policy.static import Workload
 from penstock.sinks import DatabaseSink
@@ -56,7 +57,7 @@ class RunRequest:
         if self.rate is not None:
             if self.mean_rate is not None or self.speedup != 1.0:
                 raise InputError("--mean-rate and --speedup change a trace; with --rate there is none")
-            return constant(self.rate, self.duration_s or DEFAULT_DURATION_S)
+            return constant(self.rate, DEFAULT_DURATION_S if self.duration_s is None else self.duration_s)
         assert self.trace is not None
         trace = load_trace(self.trace)
         if self.mean_rate is not None:
@@ -111,13 +112,11 @@ class RunRequest:
         )
 
 
-def workload_of(topology: Topology, trace: Trace, td_s: float, times_s: Mapping[str, float]) -> Workload:
-    """What a static run would be sized for: the rates of the trace by the interval, declared shares, these times."""
-    step_s = min(max(td_s, trace.step_s), trace.duration_s)
-    coarse = trace if step_s <= trace.step_s else trace.resampled(step_s)
+def workload_of(topology: Topology, trace: Trace, times_s: Mapping[str, float]) -> Workload:
+    """What a static run would be sized for: the trace's rates, the declared shares, these execution times."""
     reaching = propagate(dict.fromkeys(topology.sources, 1.0), declared_edges(declared(topology)))
     shares = {name: reaching[name] for name in topology.operators}
-    return Workload(coarse.peak, trace.mean, shares, times_s)
+    return Workload(trace.peak, trace.mean, shares, times_s)
 
 
 def parse_pairs(option: str, text: str | None, kind: Callable[[str], Any]) -> dict[str, Any]:
@@ -160,6 +159,8 @@ def new_folder(app: str) -> Path:
 
 
 def _regroup(topology: Topology, grouping: str | None) -> None:
+    if grouping is not None and grouping not in GROUPINGS:
+        raise InputError(f"--grouping must be one of {', '.join(GROUPINGS)}; got {grouping!r}")
     for name, operator in topology.operators.items():
         if grouping is not None and operator.key is None:
             topology.replaced(name, grouping=grouping)

@@ -43,8 +43,7 @@ class Loop:
 
     def __init__(self, parts: Parts, clock: Clock) -> None:
         self.td_s = parts.monitor.rules.td_s
-        if not SHORTEST_TD_S <= self.td_s < math.inf:
-            raise InputError(f"interval: td must be at least {SHORTEST_TD_S:g} s; got {self.td_s:g} s")
+        check_td(self.td_s)
         self.state = LoopState()
         self._parts = parts
         self._clock = clock
@@ -110,6 +109,12 @@ class Loop:
                 log.info("interval %d: %s", step.number, decision)
         self.state = self.state.after(step, changes=_CHANGES_SHOWN)
         return step
+
+
+def check_td(td_s: float) -> None:
+    """Raise an InputError unless a loop can run at this interval."""
+    if not SHORTEST_TD_S <= td_s < math.inf:
+        raise InputError(f"interval: td must be at least {SHORTEST_TD_S:g} s; got {td_s:g} s")
 
 
 def next_due_s(due_s: float, now_s: float, td_s: float) -> float:

@@ -101,10 +101,12 @@ class ControlServer:
             self._loop.run_forever()
         finally:
             server.close()
-            for task in asyncio.all_tasks(self._loop):
-                task.cancel()
-            self._loop.run_until_complete(asyncio.sleep(0))
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.run_until_complete(asyncio.sleep(0))  # who has just been accepted can be hung up on only now
+            while tasks := asyncio.all_tasks(self._loop):
+                for task in tasks:
+                    task.cancel()
+                self._loop.run_until_complete(asyncio.wait(tasks))
+            self._loop.run_until_complete(asyncio.sleep(0))  # a connection is closed one turn after it was asked to
             self._loop.close()
 
     def _broadcast(self, routing: Routing) -> None:

@@ -11,7 +11,6 @@ from penstock.engine.program import Program
 from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters
 from penstock.topology import Operator
-from penstock.topology.event_type import event_type
 
 KEPT_BATCHES = {True: 1, False: 50}  # real-time, micro-batch: an operator unused for longer is closed
 
@@ -60,7 +59,7 @@ def opened(program: Program, name: str, replica: int, batch: int) -> Opened:
 
 
 def _open(program: Program, name: str, replica: int) -> Opened:
-    spec = program.operator(name)
+    spec, events_of = program.operator(name)
     run: Any = spec.run
     context = ReplicaContext(program.run, name, replica)
     if hasattr(run, "open"):
@@ -69,7 +68,7 @@ def _open(program: Program, name: str, replica: int) -> Opened:
         except Exception as error:
             raise EngineError(f"{spec}: open failed: {type(error).__name__}: {error}") from error
     one = run.process if hasattr(run, "process") else run
-    return Opened(spec, context, one, getattr(run, "process_many", None), event_type(run), 0)
+    return Opened(spec, context, one, getattr(run, "process_many", None), events_of, 0)
 
 
 def close_all() -> None:

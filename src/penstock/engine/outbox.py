@@ -105,8 +105,6 @@ class Outbox:
     def declare(self, streams: tuple[str, ...]) -> None:
         """The streams the operator may emit to, the first being the one of plain events."""
         self.streams = streams
-        for stream in streams:
-            self._wires.setdefault(stream, [])
 
     def add_one(self, event_id: str, born: float, event: Any) -> None:
         """Emit one plain event derived from the event of that id."""
@@ -114,11 +112,11 @@ class Outbox:
             stream, event = event.stream, event.event
         else:
             stream = self.streams[0]
-        wires = self._wires_of(stream)
-        emitted = self._counters.emitted
+        wires = self._wires.get(stream) or self._no_wires(stream)
+        emitted, copies = self._counters.emitted, len(wires) > 1
         emitted[stream] = emitted.get(stream, 0) + 1
         for copy, wire in enumerate(wires):
-            wire.ids.append(event_id if len(wires) == 1 else f"{event_id}.{copy}")
+            wire.ids.append(f"{event_id}.{copy}" if copies else event_id)
             wire.born.append(born)
             wire.events.append(event)
 
@@ -131,12 +129,12 @@ class Outbox:
         for ordinal, output in enumerate(outputs):
             self.add_one(f"{event_id}.{ordinal}", born, output)
 
-    def _wires_of(self, stream: str) -> list[Wire]:
-        try:
-            return self._wires[stream]
-        except KeyError:
-            label = self._program.labels[self._name]
-            raise EngineError(f"{label}: emits to {stream!r}; its streams are {', '.join(self.streams)}") from None
+    def _no_wires(self, stream: str) -> list[Wire]:
+        """A stream that nobody reads is fine, one that was not declared is not."""
+        if stream in self.streams:
+            return []
+        label = self._program.labels[self._name]
+        raise EngineError(f"{label}: emits to {stream!r}; its streams are {', '.join(self.streams)}")
 
     def rows(self, routing: Routing) -> pa.RecordBatch | None:
         """Everything that waits, as rows for the next stage, each bundle with a nudge behind it."""
@@ -167,7 +165,9 @@ class Outbox:
             label, receiver = self._program.labels[self._name], wire.edge.receiver
             culprit = next((event for event in events if not wire.takes(event)), events[0])
             reason = f"{type(error).__name__}: {error}"
-            raise EngineError(f"{label}: an event for {receiver!r} cannot be sent: {reason}; got {culprit!r}") from error
+            raise EngineError(
+                f"{label}: an event for {receiver!r} cannot be sent: {reason}; got {culprit!r}"
+            ) from error
 
 
 def warm_up(program: Program, level: int, batch: int) -> Iterator[pa.RecordBatch]:

@@ -63,11 +63,15 @@ class Program:
     batch: int | None = None  # micro-batch: the number of this batch
     epoch_s: float = 0.0  # micro-batch: when the sources started
     frame_source: str | None = None  # micro-batch: the source whose events are the rows of a DataFrame
+    path: tuple[str, ...] = ()  # where the driver finds modules; workers look there too
     labels: Mapping[str, str] = field(default_factory=dict)  # operators as error messages name them
 
-    def operator(self, name: str) -> Operator:
-        """The operator as the user declared it, in a copy of this process's own."""
-        operator: Operator = cloudpickle.loads(self.blobs[name])
+    def operator(self, name: str) -> tuple[Operator, Any]:
+        """The operator as the user declared it, in a copy of this process's own, and the type of its events.
+
+        The type is read where the topology is declared: annotations need not travel with a function.
+        """
+        operator: tuple[Operator, Any] = cloudpickle.loads(self.blobs[name])
         return operator
 
     def source(self, name: str) -> Source:

@@ -21,6 +21,7 @@ from penstock.sources.base import Source
 from penstock.topology import Topology
 
 IDLE_S = 0.02  # micro-batch: wait this long when nothing is due
+MOST_EVENTS = 100_000  # micro-batch: of one source in one batch
 
 
 class SourcesStopped(Exception):  # noqa: N818 - an end, not a fault
@@ -111,7 +112,7 @@ class MicroBatchQuery:
                 source: Any = self.sources[slot.operator]
                 due = 0 if stopping else source.due(time.time() - epoch_s)
                 of = sum(s.operator == slot.operator for s in slots)
-                end = max(start, math.ceil((due - slot.replica) / of))
+                end = min(max(start, math.ceil((due - slot.replica) / of)), start + MOST_EVENTS // of)
                 self.positions.end(batch, key, end)
             ranges[key] = range(start, end)
         return ranges

@@ -19,7 +19,9 @@ from penstock.engine.program import Program
 from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters
 
-FLUSH_S = 0.004  # what has been emitted leaves at the latest after this long
+FLUSH_S = 0.004  # what has been emitted leaves at the latest after this long,
+BUSY_FLUSH_S = 0.03  # or after this long, in larger bundles, when many events wait
+MANY_WAITING = 100
 TOGETHER_S = 0.02  # process_many gets no more events than take about this long,
 BEHIND_S = 0.25  # or this long when many more wait
 MOST_AT_ONCE = 4096
@@ -64,12 +66,12 @@ class OperatorReplica:
         """Work off the batch."""
         program, outbox, agent = self._program, self._outbox, self._agent
         inbox = self._inbox = Inbox(batches, self._counters, program.senders, program.queue_bytes)
+        self._bound(inbox)
         inbox.start()
         yield from warm_up(program, self._level, self._report.batch)
         agent.join(Role(self._report, lambda counters: setattr(counters, "queued", inbox.waiting)))
         if program.realtime:
             agent.wait_for_routing(ROUTING_TIMEOUT_S)
-        self._bound(inbox)
         routing = self._routing
         flushed = time.perf_counter()
         while (events := self._next(inbox)) is not None:
@@ -80,7 +82,7 @@ class OperatorReplica:
                 inbox.finish(done - index)
                 index = done
                 now = time.perf_counter()
-                if now - flushed >= FLUSH_S or (index >= stop and inbox.empty()):
+                if now - flushed >= self._flush_s() or (index >= stop and inbox.empty()):
                     if (rows := outbox.rows(routing())) is not None:
                         yield rows
                     flushed = time.perf_counter()
@@ -101,6 +103,9 @@ class OperatorReplica:
                 events.born += added.born
                 events.events += added.events
         return events
+
+    def _flush_s(self) -> float:
+        return BUSY_FLUSH_S if self._inbox.waiting > MANY_WAITING else FLUSH_S
 
     def _routing(self) -> Routing:
         """The routing in force; in micro-batch mode, the one that the batch was laid out for."""
@@ -131,7 +136,7 @@ class OperatorReplica:
             index = stop
             self._adapt(time.perf_counter() - started)
         else:
-            index = self._work_each(events, index, stop, started + FLUSH_S)
+            index = self._work_each(events, index, stop, started + self._flush_s())
         self._counters.busy_s += time.perf_counter() - started
         self._counters.cpu_s += time.thread_time() - cpu
         return index
@@ -148,6 +153,7 @@ class OperatorReplica:
         run, ids, born = self._operator.one, events.ids, events.born
         t_out_s, context = self._program.limits.t_out_s, self._operator.context
         processed = 0
+        ages_ms: list[float] = []
         while index < stop:
             event_id, since = ids[index], born[index]
             if t_out_s is not None and time.time() - since > t_out_s:
@@ -161,7 +167,7 @@ class OperatorReplica:
                     self._emit(event_id, since, output)
                 processed += 1
                 if self._is_sink:
-                    self._counters.latency.add((time.time() - since) * 1000)
+                    ages_ms.append((time.time() - since) * 1000)
             except EngineError:
                 raise
             except Exception as error:
@@ -170,6 +176,7 @@ class OperatorReplica:
             if time.perf_counter() >= deadline:
                 break
         self._counters.processed += processed
+        self._counters.latency.add_many(ages_ms)
         return index
 
     def _work_many(self, events: Events[Any], index: int, stop: int) -> None:
@@ -187,7 +194,8 @@ class OperatorReplica:
             raise
         except Exception as error:
             if len(keep) == 1 or self._operator.spec.on_error == "fail":
-                self._fail(events.ids[keep[0]], events.events[keep[0]], error)
+                others = f" or one of the {len(keep) - 1} after it" if len(keep) > 1 else ""
+                self._fail(f"{events.ids[keep[0]]}{others}", events.events[keep[0]], error)
                 return
             for i in keep:  # find the one that is to blame
                 self._work_many(events, i, i + 1)
@@ -198,8 +206,7 @@ class OperatorReplica:
         self._counters.processed += len(keep)
         if self._is_sink:
             now = time.time()
-            for i in keep:
-                self._counters.latency.add((now - events.born[i]) * 1000)
+            self._counters.latency.add_many([(now - events.born[i]) * 1000 for i in keep])
 
     def _call_many(self, events: list[Any]) -> list[Any]:
         outputs = self._operator.many(events) if self._operator.many is not None else None
@@ -213,7 +220,7 @@ class OperatorReplica:
         return outputs
 
     def _emit(self, event_id: str, born: float, output: Any) -> None:
-        if isinstance(output, list | tuple) or hasattr(output, "__next__"):
+        if type(output) is not dict and (isinstance(output, list | tuple) or hasattr(output, "__next__")):
             self._outbox.add_many(event_id, born, output)
         else:
             self._outbox.add_one(event_id, born, output)

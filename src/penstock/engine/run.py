@@ -6,6 +6,7 @@ import contextlib
 import logging
 import secrets
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -33,6 +34,7 @@ from penstock.metrics.counters import RunCounters
 from penstock.metrics.utilisation import Utilisation
 from penstock.sources.base import Source
 from penstock.topology import Topology
+from penstock.topology.event_type import event_type
 
 log = logging.getLogger(__name__)
 
@@ -225,7 +227,7 @@ class Run:
     def _program(self, generation: int) -> Program:
         topology = self.topology
         frames = [name for name, source in self.sources.items() if isinstance(source, DataFrame)]
-        blobs = {name: cloudpickle.dumps(operator) for name, operator in topology.operators.items()}
+        blobs = {name: cloudpickle.dumps((one, event_type(one.run))) for name, one in topology.operators.items()}
         blobs |= {name: cloudpickle.dumps(source) for name, source in self.sources.items() if name not in frames}
         return Program(
             run=self.id,
@@ -239,6 +241,7 @@ class Run:
             routing=self._routing.current.operators,
             blobs=blobs,
             frame_source=frames[0] if frames else None,
+            path=tuple(str(Path(entry).resolve()) for entry in sys.path),
             labels={name: str(thing) for name, thing in (topology.sources | topology.operators).items()},
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -31,6 +32,7 @@ def play(program: Program, level: int, batches: Batches) -> Iterator[Any]:
     task = TaskContext.get()
     if task is None:
         raise RuntimeError("a stage runs in a Spark task only")
+    sys.path += [entry for entry in program.path if entry not in sys.path]
     batch = program.batch if program.batch is not None else int(task.getLocalProperty("streaming.sql.batchId") or 0)
     if level == 0 and program.frame_source is not None:
         yield from ingest_rows(program, task.partitionId(), batch, batches)

@@ -15,9 +15,11 @@ import math
 from collections.abc import Iterable
 
 import msgspec
+import numpy as np
 
 FLOOR_MS = 0.1
 GROWTH = 1.05
+MANY = 32
 _LOG_GROWTH = math.log(GROWTH)
 
 
@@ -37,6 +39,20 @@ class LatencyHistogram(msgspec.Struct):
         self.count += 1
         self.total_ms += latency_ms
         self.max_ms = max(self.max_ms, latency_ms)
+
+    def add_many(self, latencies_ms: list[float]) -> None:
+        """Count several events, many of them faster than one by one."""
+        if len(latencies_ms) < MANY:
+            for latency_ms in latencies_ms:
+                self.add(latency_ms)
+            return
+        values = np.maximum(np.array(latencies_ms), 0.0)
+        buckets = (np.log(np.maximum(values, FLOOR_MS) / FLOOR_MS) / _LOG_GROWTH).astype(int)
+        for bucket, count in zip(*np.unique(buckets, return_counts=True), strict=True):
+            self.buckets[int(bucket)] = self.buckets.get(int(bucket), 0) + int(count)
+        self.count += len(values)
+        self.total_ms += float(values.sum())
+        self.max_ms = max(self.max_ms, float(values.max()))
 
     def merge(self, other: LatencyHistogram) -> None:
         """Add all events of another histogram."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,9 @@ class FileSource:
         count = 0
         with self._path.open("rb") as file:
             if self._path.suffix == ".csv":
-                self._fields = next(csv.reader([file.readline().decode("utf-8-sig")]), [])
+                self._fields = _values(
+                    file.readline().removeprefix(BOM_UTF8), f"file source {str(self._path)!r} line 1"
+                )
                 if not self._fields:
                     raise InputError(f"file source {str(self._path)!r}: line 1 must name the fields; got an empty line")
             position = file.tell()
@@ -58,10 +61,7 @@ class FileSource:
     def _parse(self, line: bytes, number: int) -> Any:
         place = f"file source {str(self._path)!r} event {number}"
         if self._fields:
-            try:
-                values = next(csv.reader([line.decode()]), [])
-            except (UnicodeDecodeError, csv.Error) as error:
-                raise InputError(f"{place}: must be CSV: {error}") from None
+            values = _values(line, place)
             if len(values) != len(self._fields):
                 raise InputError(f"{place}: must have {len(self._fields)} fields on one line; got {len(values)}")
             return dict(zip(self._fields, values, strict=True))
@@ -103,3 +103,10 @@ class FileSource:
                 if number >= start:
                     yield number, line
                 number += 1
+
+
+def _values(line: bytes, place: str) -> list[str]:
+    try:
+        return next(csv.reader([line.decode()]), [])
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{place}: must be CSV: {error}") from None

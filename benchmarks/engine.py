@@ -1,0 +1,102 @@
+"""The engine beside plain Structured Streaming: latency, rate, cost, idle cost, pauses; one run, medians of rounds.
+
+    python benchmarks/engine.py --rounds 3 --json engine.json
+
+A chain of four trivial Python operators, pool 4, 2 active each: in real-time mode, in micro-batch mode, and as one
+plain query with the same four functions in `mapInArrow` and a `repartition` between them. Rounds alternate between the
+systems, so that what else the machine does falls on all alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+SCENARIOS = Path(__file__).with_name("engine_scenarios.py")
+SYSTEMS = ("realtime", "microbatch", "plain")
+
+Figures = dict[str, float]
+
+
+def measure(*scenario: str) -> Figures:
+    """One scenario in a process of its own."""
+    command = [sys.executable, str(SCENARIOS), *scenario]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
+    figures: Figures = json.loads(done.stdout.strip().splitlines()[-1])
+    return figures
+
+
+def medians(rounds: list[Figures]) -> Figures:
+    return {name: round(median(one[name] for one in rounds), 4) for name in rounds[0]}
+
+
+def plan(rounds: int) -> list[tuple[str, ...]]:
+    """Every scenario of every round, alternating."""
+    once: list[tuple[str, ...]] = [("latency", system) for system in SYSTEMS]
+    once += [("latency", "realtime", "5"), *[("rate", system) for system in SYSTEMS]]
+    rare: list[tuple[str, ...]] = [("idle", "1"), ("idle", "9"), ("boundary",), ("activation",)]
+    return once * rounds + rare * max(1, rounds // 2)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description="The engine beside plain Structured Streaming.")
+    arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--json", type=Path, help="also write the result here")
+    options = arguments.parse_args()
+    console = Console(stderr=True)
+    found: dict[tuple[str, ...], list[Figures]] = {}
+    for scenario in track(plan(options.rounds), description="measuring", console=console):
+        found.setdefault(scenario, []).append(measure(*scenario))
+        console.print(" ".join(scenario), {k: round(v, 3) for k, v in found[scenario][-1].items()})
+    result = {" ".join(scenario): medians(rounds) for scenario, rounds in found.items()}
+    tell(result)
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=2) + "\n")
+
+
+def tell(result: dict[str, Figures]) -> None:
+    console = Console()
+    table = Table(title="four trivial operators, 200 events/s; medians")
+    for name in (
+        "system",
+        "p50 ms",
+        "p90 ms",
+        "p99 ms",
+        "p50 to plain",
+        "events/s at most",
+        "rate to plain",
+        "CPU s/1000",
+    ):
+        table.add_column(name, justify="left" if name == "system" else "right")
+    plain, plain_rate = result["latency plain"], result["rate plain"]["rate"]
+    for system in SYSTEMS:
+        one, rate = result[f"latency {system}"], result[f"rate {system}"]["rate"]
+        times = [f"{one[name]:.0f}" for name in ("p50", "p90", "p99")]
+        ratios = f"{plain['p50'] / one['p50']:.1f}× less", f"{rate:,.0f}", f"{rate / plain_rate:.2f}×"
+        table.add_row(system, *times, *ratios, f"{one['cpu_s_per_1000']:.2f}")
+    console.print(table)
+    slow, idle_1, idle_9 = result["latency realtime 5"], result["idle 1"], result["idle 9"]
+    more = idle_9["replicas"] - idle_1["replicas"]
+    console.print(f"real-time at 5 events/s: p50 {slow['p50']:.0f} ms, p99 {slow['p99']:.0f} ms")
+    console.print(
+        f"{more:.0f} inactive replicas: {idle_9['cores'] - idle_1['cores']:.2f} cores, "
+        f"{(idle_9['private_mb'] - idle_1['private_mb']) / more:.0f} MB private each"
+    )
+    pause, at_work = result["boundary"], result["activation"]
+    console.print(f"pause at a batch boundary: {pause['pause_s']:.2f} s (longest {pause['longest_s']:.2f} s)")
+    console.print(
+        f"an activated replica is at work after {at_work['at_work_s']:.2f} s; longest pause of the other: "
+        f"{at_work['longest_pause_around_s']:.3f} s around it, {at_work['longest_pause_before_s']:.3f} s before"
+    )
+
+
+if __name__ == "__main__":
+    main()

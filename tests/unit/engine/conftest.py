@@ -1,0 +1,234 @@
+"""An engine without Spark: programs, batches as Spark would hand them over, and the driver's end of the channel."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import cloudpickle
+import pyarrow as pa
+import pytest
+
+from penstock.engine import agent as agents
+from penstock.engine import lifecycle
+from penstock.engine.agent import Agent
+from penstock.engine.bundle import Events, Header, Unpacker, pack, read_header
+from penstock.engine.channel import ControlServer
+from penstock.engine.layout import lay_out
+from penstock.engine.messages import BatchEnd, OperatorRouting, Reports, Routing, StartQuery
+from penstock.engine.program import Channel, Limits, Program, edges_of
+from penstock.engine.replica import OperatorReplica
+from penstock.metrics.counters import ReplicaCounters
+from penstock.topology import Topology
+from penstock.topology.event_type import event_type
+
+NOWHERE = Channel("127.0.0.1", 1, b"", 60.0)
+
+
+def until(true: Callable[[], Any], timeout_s: float = 5.0) -> Any:
+    """Wait until it is true and give what it said; fail the test when the time is over."""
+    deadline = time.monotonic() + timeout_s
+    while not (said := true()):
+        assert time.monotonic() < deadline, f"not true within {timeout_s:g} s"
+        time.sleep(0.002)
+    return said
+
+
+class Batch:
+    """Rows as Spark hands them to Python."""
+
+    def __init__(self, bundles: Iterable[bytes]) -> None:
+        self._bundles = list(bundles)
+
+    def column(self, number: int) -> SimpleNamespace:
+        assert number == 1
+        return SimpleNamespace(to_pylist=lambda: self._bundles)
+
+
+@dataclass
+class Row:
+    """A bundle as it left: the partition it goes to first, its header and its events by column."""
+
+    partition: int
+    header: Header
+    ids: list[str]
+    born: list[float]
+    events: list[Any]
+
+
+@dataclass
+class Left:
+    """All that left a replica: bundles, and the partitions that were nudged."""
+
+    bundles: list[Row] = field(default_factory=list)
+    nudged: list[int] = field(default_factory=list)
+
+    @property
+    def ids(self) -> list[str]:
+        return [one for row in self.bundles for one in row.ids]
+
+    @property
+    def events(self) -> list[Any]:
+        return [one for row in self.bundles for one in row.events]
+
+
+def left(*batches: pa.RecordBatch | None) -> Left:
+    """Read what an outbox gave out."""
+    read, unpack = Left(), Unpacker()
+    for batch in batches:
+        for row in batch.to_pylist() if batch is not None else []:
+            if not row["bundle"]:
+                read.nudged.append(row["partition"])
+                continue
+            columns = unpack(row["bundle"])
+            header = read_header(row["bundle"])
+            read.bundles.append(Row(row["partition"], header, columns.ids, columns.born, columns.events))
+    return read
+
+
+def bundle(events: list[Any], *, sender: int = 0, first: int = 0, born: float | None = None) -> bytes:
+    """Events from a sender, with the numbers from `first` on as ids."""
+    ids = [str(first + n) for n in range(len(events))]
+    since = time.time() if born is None else born
+    return pack(Header(sender, 1, 0, len(events)), Events(ids, [since] * len(events), events))
+
+
+def program_of(
+    topology: Topology,
+    *,
+    channel: Channel = NOWHERE,
+    run: str = "run",
+    active: Mapping[str, tuple[int, ...]] | None = None,
+    sources: Mapping[str, Any] | None = None,
+    slots: int = 1,
+    **changes: Any,
+) -> Program:
+    """The program that a run of the topology ships; all operators have replica 0 active unless said otherwise."""
+    pools = {name: range(operator.pool) for name, operator in topology.operators.items()}
+    chosen = dict.fromkeys(topology.operators, (0,)) | dict(active or {})
+    operators = {name: (one, event_type(one.run)) for name, one in topology.operators.items()}
+    shipped = operators | dict(sources or {})
+    settings: dict[str, Any] = {
+        "run": run,
+        "generation": 0,
+        "realtime": True,
+        "layout": lay_out(topology, pools, slots),
+        "channel": channel,
+        "limits": Limits(),
+        "edges": edges_of(topology),
+        "senders": (*topology.sources, *topology.operators),
+        "routing": {name: OperatorRouting(replicas) for name, replicas in chosen.items()},
+        "blobs": {name: cloudpickle.dumps(thing) for name, thing in shipped.items()},
+        "labels": {name: str(thing) for name, thing in (topology.sources | topology.operators).items()},
+    }
+    return Program(**settings | changes)
+
+
+class Driver:
+    """The driver's end of the control channel, and everything it has heard."""
+
+    def __init__(self) -> None:
+        self.run = secrets.token_hex(4)
+        self.secret = secrets.token_bytes(32)
+        self.server = ControlServer(self.run, self.secret, "127.0.0.1")
+        self.heard: list[Reports] = []
+        self.questions: list[StartQuery | BatchEnd] = []
+        self.starts: dict[tuple[str, int], int] = {}  # where each source slot's batch begins
+        self.server.on_reports = self.heard.append
+        self.server.on_question = self._answer
+        self.port = self.server.start()
+        self.agents: list[Agent] = []
+
+    def _answer(self, question: StartQuery | BatchEnd) -> int:
+        self.questions.append(question)
+        if isinstance(question, BatchEnd):
+            return question.position
+        return self.starts.get((question.source, question.slot), 0)
+
+    @property
+    def ends(self) -> list[BatchEnd]:
+        return [question for question in self.questions if isinstance(question, BatchEnd)]
+
+    def channel(self, *, secret: bytes | None = None, report_every_s: float = 60.0) -> Channel:
+        return Channel("127.0.0.1", self.port, self.secret if secret is None else secret, report_every_s)
+
+    def agent(self, **channel: Any) -> Agent:
+        """A replica process's end of the channel, in this process."""
+        agent = Agent(self.run, self.channel(**channel), Routing(0, {}))
+        self.agents.append(agent)
+        return agent
+
+    def program(self, topology: Topology, *, routing: Mapping[str, Any] | None = None, **changes: Any) -> Program:
+        """A program of this run; its routing, with these changes, is published."""
+        program = program_of(topology, channel=self.channel(), run=self.run, **changes)
+        self.server.publish(Routing(1, dict(program.routing), **routing or {}))
+        return program
+
+    def latest(self, operator: str, replica: int = 0) -> ReplicaCounters | None:
+        """What the replica reported last."""
+        found = None
+        for reports in list(self.heard):
+            for report in reports.reports:
+                if (report.operator, report.replica) == (operator, replica):
+                    found = report.counters
+        return found
+
+    def stop(self) -> None:
+        """End the server and all agents of the run."""
+        mine = [*self.agents, *([one] if (one := agents._agents.get(self.run)) else [])]
+        for agent in mine:
+            agent.routing = Routing(1 << 40, {}, closing=True)
+        self.server.stop()
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
+    """A driver; when the test is over it ends, and so do all threads that the test started."""
+    monkeypatch.setattr(agents, "RETRY_S", 0.01)
+    driver = Driver()
+    yield driver
+    driver.stop()
+    lifecycle.close_all()
+    until(lambda: not [t for t in threading.enumerate() if t.name.startswith("penstock-")])
+
+
+@dataclass
+class Worked:
+    """What came of a replica's batch."""
+
+    left: Left
+    counters: ReplicaCounters
+
+
+@pytest.fixture
+def work(driver: Driver) -> Callable[..., Worked]:
+    """`work(topology, bundles…)`: one replica of the first operator works off a batch; what left it, what it reported.
+
+    Every bundle comes in a batch of its own, as in real-time mode.
+    """
+
+    def worked(topology: Topology, *bundles: bytes, replica: int = 0, **program: Any) -> Worked:
+        name = next(iter(topology.operators))
+        at_work = OperatorReplica(driver.program(topology, **program), 1, name, replica, batch=1)
+        rows = list(at_work.run(Batch([one]) for one in bundles))
+        events = sum(read_header(one).events for one in bundles if one)
+
+        def all_reported() -> ReplicaCounters | None:
+            counters = driver.latest(name, replica)
+            done = counters.processed + sum(counters.dropped.values()) if counters is not None else -1
+            return counters if done == events else None
+
+        return Worked(left(*rows), until(all_reported))
+
+    return worked
+
+
+@pytest.fixture(scope="session")
+def tools() -> SimpleNamespace:
+    """The helpers of this file, for the tests."""
+    return SimpleNamespace(Batch=Batch, bundle=bundle, left=left, program_of=program_of, until=until)

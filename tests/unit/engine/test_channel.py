@@ -1,0 +1,429 @@
+"""The control channel: a real server and real agents over loopback, and strangers who knock."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from penstock.engine import agent as agents
+from penstock.engine import channel as channels
+from penstock.engine.agent import Agent, Role, agent_for
+from penstock.engine.channel import ControlServer
+from penstock.engine.messages import (
+    LENGTH,
+    MAX_FRAME_BYTES,
+    BatchEnd,
+    Hello,
+    OperatorRouting,
+    Position,
+    Proof,
+    Report,
+    Reports,
+    Routing,
+    StartQuery,
+    downward,
+    frame,
+    proof,
+    upward,
+)
+from penstock.engine.program import Channel
+from penstock.errors import EngineError
+from penstock.metrics.counters import ReplicaCounters
+from penstock.topology import Topology
+
+Driver = Any
+Tools = SimpleNamespace
+
+
+def role(operator: str = "clean", **counters: Any) -> Role:
+    return Role(Report(0, 0, operator, 0, ReplicaCounters(**counters)), lambda _: None)
+
+
+def routing(version: int, **changes: Any) -> Routing:
+    return Routing(version, {"clean": OperatorRouting((0, version))}, **changes)
+
+
+# ── hands are shaken ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_who_holds_the_secret_is_let_in(driver: Driver, tools: Tools) -> None:
+    driver.server.publish(routing(1))
+    agent = driver.agent()
+    assert agent.wait_for_routing(5)
+    assert agent.routing == routing(1)
+    heard = tools.until(lambda: driver.heard)[0]
+    assert (heard.host, heard.pid, heard.reports) == (socket.gethostname(), os.getpid(), [])
+
+
+def test_a_replica_with_a_wrong_secret_is_refused(
+    driver: Driver, tools: Tools, caplog: pytest.LogCaptureFixture
+) -> None:
+    driver.server.publish(routing(1))
+    agent = driver.agent(secret=b"guessed")
+    tools.until(lambda: "wrong secret" in caplog.text)
+    assert not agent._first_routing.is_set()
+    assert driver.heard == []
+    assert not driver.server.answered(0)
+
+
+class Listener:
+    """Someone else's server on loopback, which says what it is told to whoever connects."""
+
+    def __init__(self) -> None:
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = self._server.getsockname()[1]
+        self._server.settimeout(5)
+
+    def accept(self) -> socket.socket:
+        connection, _ = self._server.accept()
+        connection.settimeout(5)
+        return connection
+
+    def close(self) -> None:
+        self._server.close()
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    with contextlib.closing(Listener()) as listener:
+        yield listener
+
+
+@pytest.fixture
+def stray(driver: Driver) -> Any:
+    """`stray(listener, secret)`: an agent that is led to someone else's server."""
+
+    def led(listener: Listener, secret: bytes = b"s") -> Agent:
+        agent = Agent(driver.run, Channel("127.0.0.1", listener.port, secret, 60.0), Routing(0, {}))
+        driver.agents.append(agent)
+        return agent
+
+    return led
+
+
+def received(connection: socket.socket, decoder: Any) -> Any:
+    """The next message, or None when the other end has hung up."""
+    data = b""
+    while len(data) < LENGTH.size or len(data) < LENGTH.size + LENGTH.unpack_from(data)[0]:
+        try:
+            more = connection.recv(1)
+        except ConnectionResetError:
+            return None
+        if not more:
+            return None
+        data += more
+    return decoder.decode(data[LENGTH.size :])
+
+
+@pytest.mark.parametrize("side", [b"driver", b"replica"], ids=["wrong-secret", "reflected"])
+def test_a_driver_that_does_not_hold_the_secret_is_refused(
+    driver: Driver, listener: Listener, stray: Any, side: bytes
+) -> None:
+    agent = stray(listener)
+    with listener.accept() as connection:
+        hello = received(connection, upward)
+        connection.sendall(frame(Hello(driver.run, b"challenge")))
+        assert received(connection, upward) == Proof(proof(b"s", b"replica", b"challenge"))
+        guess = proof(b"guessed" if side == b"driver" else b"s", side, hello.challenge)
+        connection.sendall(frame(Proof(guess)) + frame(routing(9)))
+        assert received(connection, upward) is None  # hung up, nothing reported
+    assert agent.routing.version == 0
+    assert not agent._first_routing.is_set()
+
+
+def test_routing_that_comes_along_with_the_proof_is_taken(driver: Driver, listener: Listener, stray: Any) -> None:
+    """It used to lie in the agent's buffer until the driver said something else."""
+    agent = stray(listener)
+    with listener.accept() as connection:
+        hello = received(connection, upward)
+        connection.sendall(frame(Hello(driver.run, b"challenge")))
+        received(connection, upward)
+        connection.sendall(frame(Proof(proof(b"s", b"driver", hello.challenge))) + frame(routing(9)))
+        assert agent.wait_for_routing(5)
+        assert agent.routing == routing(9)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        frame(Position(0, 0)),
+        LENGTH.pack(MAX_FRAME_BYTES + 1),
+        LENGTH.pack(3) + b"\xc1\xff\xff",
+        frame(Hello("\0", b""))[:-1],
+    ],
+    ids=["not-hello", "oversized", "garbage", "cut"],
+)
+def test_an_agent_survives_whatever_a_stranger_says(
+    driver: Driver, tools: Tools, listener: Listener, stray: Any, answer: bytes
+) -> None:
+    stray(listener)
+    for _ in range(2):  # it hangs up, and comes again
+        with listener.accept() as connection:
+            assert isinstance(received(connection, upward), Hello)
+            connection.sendall(answer)
+            connection.shutdown(socket.SHUT_WR)
+            assert received(connection, upward) is None
+
+
+# ── strangers at the server ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def stranger(driver: Driver) -> Iterator[socket.socket]:
+    with socket.create_connection(("127.0.0.1", driver.port), timeout=5) as connection:
+        yield connection
+
+
+def hello(driver: Driver) -> bytes:
+    return frame(Hello(driver.run, b"challenge"))
+
+
+INVALID_TEXT = frame(Hello("xx", b"")).replace(b"xx", b"\xff\xff")
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (LENGTH.pack(1 << 31), "a frame of 2147483648 bytes is too long"),
+        (LENGTH.pack(4097), "a frame of 4097 bytes is too long"),
+        (LENGTH.pack(5) + b"GET /", "hung up"),
+        (LENGTH.pack(2) + b"\xc1\xc1", "hung up"),
+        (INVALID_TEXT, "can't decode byte 0xff"),
+        (frame(Proof(b"open")), "not a replica of this run"),
+        (frame(Hello("another run", b"challenge")), "not a replica of this run"),
+    ],
+    ids=["huge", "oversized", "http", "garbage", "not-text", "no-hello", "other-run"],
+)
+def test_a_stranger_is_hung_up_on_and_the_log_says_why(
+    driver: Driver, stranger: socket.socket, caplog: pytest.LogCaptureFixture, said: bytes, reason: str
+) -> None:
+    stranger.sendall(said)
+    assert received(stranger, downward) is None
+    assert reason in caplog.text
+    assert {record.levelno for record in caplog.records} == {logging.WARNING}  # a sentence, no stack trace
+
+
+def test_one_who_hangs_up_half_way_is_no_news(
+    driver: Driver, stranger: socket.socket, tools: Tools, caplog: pytest.LogCaptureFixture
+) -> None:
+    stranger.sendall(hello(driver))
+    assert isinstance(received(stranger, downward), Hello)
+    stranger.shutdown(socket.SHUT_RDWR)
+    assert driver.agent().wait_for_routing(0.0) is False
+    tools.until(lambda: driver.heard)  # the server goes on
+    assert caplog.text == ""
+
+
+def test_one_who_says_nothing_is_hung_up_on(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "HANDSHAKE_TIMEOUT_S", 0.05)
+    with socket.create_connection(("127.0.0.1", driver.port), timeout=5) as connection:
+        assert received(connection, downward) is None
+
+
+def test_reports_count_only_after_the_handshake(driver: Driver, stranger: socket.socket) -> None:
+    stranger.sendall(frame(Reports("host", 1, 0, [])))
+    assert received(stranger, downward) is None
+    assert driver.heard == []
+
+
+def test_a_place_where_nobody_can_listen_is_an_error() -> None:
+    with pytest.raises(EngineError, match=r"the control channel cannot listen on 192\.0\.2\.1: "):
+        ControlServer("run", b"s", "192.0.2.1").start()
+
+
+# ── routing down ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_routing_reaches_all_agents_at_once(driver: Driver, tools: Tools) -> None:
+    agents_here = [driver.agent(report_every_s=60.0) for _ in range(3)]
+    tools.until(lambda: driver.server.answered(0))
+    for version in (2, 3):
+        driver.server.publish(routing(version))
+        tools.until(lambda: {agent.routing.version for agent in agents_here} == {version}, 2.0)  # noqa: B023
+
+
+def test_an_older_routing_does_not_replace_a_newer_one(driver: Driver, tools: Tools) -> None:
+    agent = driver.agent()
+    for version in (5, 4):
+        driver.server.publish(routing(version))
+    driver.server.publish(routing(6))
+    tools.until(lambda: agent.routing.version == 6)
+    agent._take(routing(5))
+    assert agent.routing.version == 6
+
+
+def test_publishing_after_the_end_is_no_error(driver: Driver, tools: Tools) -> None:
+    """A control loop may be in mid-step when its run stops; it used to get 'Event loop is closed'."""
+    driver.stop()
+    tools.until(lambda: not [t for t in threading.enumerate() if t.name == "penstock-control"])
+    driver.server.publish(routing(2))
+    driver.server.stop()
+
+
+# ── reports up ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_new_role_is_reported_at_once(driver: Driver, tools: Tools) -> None:
+    agent = driver.agent()
+    agent.join(role(processed=7, received={"tweets": 9}))
+    found = tools.until(lambda: driver.latest("clean"))
+    assert (found.processed, found.received) == (7, {"tweets": 9})
+
+
+def test_only_what_changed_is_reported_again(driver: Driver, tools: Tools) -> None:
+    agent, still, busy = driver.agent(), role("clean", processed=1), role("store", processed=1)
+    agent.join(still)
+    agent.join(busy)
+    tools.until(lambda: driver.latest("store"))
+    before = len(driver.heard)
+    busy.report.counters.processed = 2
+    agent.wake()
+    tools.until(lambda: driver.latest("store").processed == 2)
+    assert [one.operator for reports in driver.heard[before:] for one in reports.reports] == ["store"]
+
+
+def test_reports_come_by_themselves(driver: Driver, tools: Tools) -> None:
+    agent, mine = driver.agent(report_every_s=0.02), role(processed=1)
+    agent.join(mine)
+    tools.until(lambda: driver.latest("clean"))
+    mine.report.counters.processed = 2
+    tools.until(lambda: driver.latest("clean").processed == 2)
+
+
+def test_queues_are_looked_at_when_a_report_is_due(driver: Driver, tools: Tools) -> None:
+    waiting = iter(range(100, 200))
+    report = Report(0, 0, "clean", 0, ReplicaCounters())
+    driver.agent().join(Role(report, lambda counters: setattr(counters, "queued", next(waiting))))
+    assert tools.until(lambda: driver.latest("clean")).queued >= 100
+
+
+def test_a_poll_is_answered_by_all_with_counters_no_older_than_it(driver: Driver, tools: Tools) -> None:
+    mine = [role(f"o{number}") for number in range(3)]
+    for one in mine:
+        driver.agent(report_every_s=60.0).join(one)
+    tools.until(lambda: all(driver.latest(f"o{n}") for n in range(3)))
+    for poll in (1, 2):
+        for one in mine:
+            one.report.counters.processed = 10 * poll
+        driver.server.publish(routing(poll, poll=poll))
+        tools.until(lambda: driver.server.answered(poll), 2.0)  # noqa: B023
+        assert [driver.latest(f"o{n}").processed for n in range(3)] == [10 * poll] * 3
+    assert not driver.server.answered(3)
+
+
+def test_nobody_has_answered_when_nobody_is_there(driver: Driver) -> None:
+    assert not driver.server.answered(0)
+
+
+# ── questions ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_questions_are_answered_at_once(driver: Driver) -> None:
+    driver.starts["tweets", 1] = 42
+    agent = driver.agent(report_every_s=60.0)
+    start, end = StartQuery(0, "tweets", 1, 3), BatchEnd(0, "tweets", 1, 3, 77)
+    assert agent.ask(start) == 42
+    assert agent.ask(end) == 77
+    assert driver.questions == [start, end]
+
+
+def test_a_question_is_asked_again_after_a_broken_connection(driver: Driver) -> None:
+    """The driver hangs up on the first two, as it does on a replica that it has replaced."""
+    asked = []
+
+    def answer(question: StartQuery | BatchEnd) -> int:
+        asked.append(question)
+        if len(asked) < 3:
+            raise EngineError("not yet")
+        return 5
+
+    driver.server.on_question = answer
+    assert driver.agent().ask(StartQuery(0, "tweets", 0, 0)) == 5
+    assert len(asked) == 3
+
+
+def test_a_question_that_is_given_up_is_not_asked_any_more(
+    driver: Driver, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It used to be asked again on every new connection, and each time the driver hung up."""
+    monkeypatch.setattr(agents, "ANSWER_TIMEOUT_S", 0.05)
+    refused = []
+
+    def refuse(question: StartQuery | BatchEnd) -> int:
+        refused.append(question)
+        raise EngineError("it has been replaced")
+
+    driver.server.on_question = refuse
+    agent = driver.agent()
+    with pytest.raises(TimeoutError, match=r"the driver did not answer within 0\.05 s: StartQuery"):
+        agent.ask(StartQuery(0, "tweets", 0, 0))
+    tools.until(lambda: driver.server.answered(0))
+    count = len(refused)
+    agent.join(role(processed=1))
+    tools.until(lambda: driver.latest("clean"))
+    assert len(refused) == count > 0
+
+
+# ── faults ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_after_a_cut_the_agent_comes_back_and_says_everything_again(driver: Driver, tools: Tools) -> None:
+    agent, mine = driver.agent(), [role("clean", processed=1), role("store", processed=2)]
+    for one in mine:
+        agent.join(one)
+    tools.until(lambda: driver.latest("clean") and driver.latest("store"))
+    driver.server.cut(True)
+    tools.until(lambda: not driver.server.answered(0))
+    before = len(driver.heard)
+    mine[0].report.counters.processed = 5
+    agent.wake()
+    driver.server.publish(routing(7))  # nobody hears it now
+    time.sleep(5 * agents.RETRY_S)
+    assert (len(driver.heard), agent.routing.version) == (before, 0)
+    driver.server.cut(False)
+    tools.until(lambda: agent.routing.version == 7)
+    tools.until(lambda: driver.server.answered(0))
+    again = [(one.operator, one.counters.processed) for heard in driver.heard[before:] for one in heard.reports]
+    assert again == [("clean", 5), ("store", 2)]
+
+
+def test_replicas_never_wait_for_an_agent_that_cannot_reach_the_driver(driver: Driver) -> None:
+    """Some hundred wake-ups used to fill the socket between them; the next one blocked the replica."""
+    driver.server.cut(True)
+    agent = driver.agent()
+    done = threading.Event()
+
+    def wake_often() -> None:
+        for _ in range(5000):
+            agent.wake()
+        done.set()
+
+    threading.Thread(target=wake_often, daemon=True).start()
+    assert done.wait(5)
+
+
+def test_an_agent_ends_with_its_run(driver: Driver, tools: Tools) -> None:
+    """In a worker process that Spark uses again it used to go on knocking at the old run's port for ever."""
+    topology = Topology("app")
+    topology.operator("clean", len, inputs=topology.source("tweets"))
+    program = driver.program(topology)
+    agent = agent_for(program)
+    assert agent_for(program) is agent
+    driver.server.publish(routing(2, closing=True))
+    tools.until(lambda: agent.routing.closing)
+    driver.server.publish(routing(3, closing=True, poll=1))
+    tools.until(lambda: driver.server.answered(1))  # it still reports until the channel is closed
+    driver.server.stop()
+    tools.until(lambda: not [t for t in threading.enumerate() if t.name == "penstock-agent"])
+    assert driver.run not in agents._agents
+    agent.wake()
+    agent.join(role())

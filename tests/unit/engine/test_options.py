@@ -1,0 +1,46 @@
+"""The options of a run, and the rules they keep."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from penstock.engine.options import RunOptions
+from penstock.errors import InputError
+
+
+def test_nothing_is_dropped_by_default() -> None:
+    options = RunOptions()
+    assert (options.mode, options.t_out_s, options.q_size) == ("realtime", None, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"mode": "batch"}, "mode must be one of realtime, microbatch; got 'batch'"),
+        ({"t_out_s": 0}, "t_out_s must be above 0; got 0"),
+        ({"t_out_s": math.nan}, "t_out_s must be above 0; got nan"),
+        ({"t_out_s": math.inf}, "t_out_s must be above 0; got inf"),
+        ({"report_every_s": -1.0}, "report_every_s must be above 0; got -1.0"),
+        ({"start_timeout_s": 0.0}, "start_timeout_s must be above 0; got 0.0"),
+        ({"checkpoint_every_s": 4.9}, "checkpoint_every_s must be at least 5; got 4.9"),
+        ({"checkpoint_every_s": math.nan}, "checkpoint_every_s must be at least 5; got nan"),
+        ({"q_size": 0}, "q_size must be at least 1; got 0"),
+        ({"source_slots": 0}, "source_slots must be at least 1; got 0"),
+        ({"retries": -1}, "retries must be at least 0; got -1"),
+    ],
+)
+def test_a_broken_rule_names_option_and_value(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        RunOptions(**given)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    "given", [{"mode": "microbatch"}, {"t_out_s": 0.1, "q_size": 1}, {"retries": 0}, {"checkpoint_every_s": 5}]
+)
+def test_the_least_allowed_values(given: dict[str, Any]) -> None:
+    options = RunOptions(**given)
+    assert {name: getattr(options, name) for name in given} == given

@@ -1,0 +1,83 @@
+"""Where batches start in the sources: kept on disk, so that a batch done again is the same batch."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from penstock.engine.positions import KEPT_BATCHES, Positions
+from penstock.errors import EngineError
+
+SLOT = ("tweets", 0)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "positions.json"
+
+
+def test_the_first_batch_starts_at_0_and_the_next_where_it_ended(file: Path) -> None:
+    positions = Positions(file)
+    assert positions.start(0, SLOT) == 0
+    assert positions.known_end(0, SLOT) is None
+    assert positions.end(0, SLOT, 40) == 40
+    assert (positions.start(1, SLOT), positions.known_end(0, SLOT)) == (40, 40)
+
+
+def test_slots_and_sources_are_kept_apart(file: Path) -> None:
+    positions = Positions(file)
+    ends = {("tweets", 0): 40, ("tweets", 1): 39, ("news", 0): 7}
+    for slot, position in ends.items():
+        positions.end(0, slot, position)
+    assert {slot: positions.start(1, slot) for slot in ends} == ends
+
+
+def test_a_new_driver_reads_the_file_back(file: Path) -> None:
+    before = Positions(file)
+    before.end(0, SLOT, 40)
+    before.end(1, SLOT, 90)
+    after = Positions(file)
+    assert (after.start(1, SLOT), after.start(2, SLOT), after.known_end(1, SLOT)) == (40, 90, 90)
+
+
+def test_a_batch_done_again_may_end_elsewhere(file: Path) -> None:
+    positions = Positions(file)
+    positions.end(0, SLOT, 40)
+    positions.end(1, SLOT, 90)
+    assert positions.start(1, SLOT) == 40
+    positions.end(1, SLOT, 75)
+    assert Positions(file).start(2, SLOT) == 75
+
+
+def test_a_batch_whose_start_is_not_known_is_an_error_not_0(file: Path) -> None:
+    positions = Positions(file)
+    positions.end(0, SLOT, 40)
+    for batch, slot in ((2, SLOT), (1, ("tweets", 1))):
+        with pytest.raises(EngineError) as caught:
+            positions.start(batch, slot)
+        assert str(caught.value) == f"source 'tweets': where batch {batch} starts is not known"
+
+
+def test_only_the_last_batches_are_kept(file: Path) -> None:
+    positions = Positions(file)
+    for batch in range(50):
+        positions.end(batch, SLOT, batch)
+    assert Positions(file).start(50 - KEPT_BATCHES + 1, SLOT) == 50 - KEPT_BATCHES
+    assert len(positions._starts) == KEPT_BATCHES + 1
+
+
+def test_the_file_is_replaced_in_one_step(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver that dies while it writes leaves the old positions, whole."""
+    positions = Positions(file)
+    positions.end(0, SLOT, 40)
+
+    def power_cut(number: int) -> None:
+        raise OSError("power cut")
+
+    monkeypatch.setattr(os, "fsync", power_cut)
+    with pytest.raises(OSError, match="power cut"):
+        positions.end(1, SLOT, 90)
+    after = Positions(file)
+    assert (after.start(1, SLOT), after.known_end(1, SLOT)) == (40, None)

@@ -1,0 +1,112 @@
+"""What is checked before Spark starts: Java, and a session that somebody else made."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from penstock.engine.session import REALTIME, _standard_error_to, check_java, check_session
+from penstock.errors import EngineError
+
+WANTED = "Spark needs a Java runtime of version 17 or later"
+
+
+@pytest.fixture
+def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`java('17.0.2')`: a fake Java of that version is the only one on the PATH; its path."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    (tmp_path / "bin").mkdir()
+
+    def installed(version: str) -> Path:
+        script = tmp_path / "bin" / "java"
+        script.write_text(
+            f"#!{sys.executable}\nimport sys\nsys.stderr.write('openjdk version \"{version}\" 2021\\n')\n"
+        )
+        script.chmod(0o755)
+        return script
+
+    return installed
+
+
+def test_no_java_on_the_path(java: Any) -> None:
+    with pytest.raises(EngineError) as caught:
+        check_java()
+    told = f"{WANTED}; none is on the PATH (on Debian: apt-get install openjdk-17-jre-headless)"
+    assert str(caught.value) == told
+
+
+def test_a_java_home_without_java(java: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java("21.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
+    with pytest.raises(EngineError) as caught:
+        check_java()
+    assert str(caught.value).startswith(f"{WANTED}; JAVA_HOME is '{tmp_path / 'gone'}' and holds none")
+
+
+@pytest.mark.parametrize(("version", "said"), [("11.0.2", "11"), ("16", "16"), ("1.8.0_292", "8")])
+def test_an_old_java_is_named_by_its_version(java: Any, version: str, said: str) -> None:
+    """Java 8 calls itself 1.8 and used to be called version 1."""
+    script = java(version)
+    with pytest.raises(EngineError) as caught:
+        check_java()
+    assert str(caught.value) == f"{WANTED}; {script} is version {said}"
+
+
+@pytest.mark.parametrize("version", ["17.0.2", "17", "21.0.1", "25-ea"])
+def test_a_java_that_is_new_enough(java: Any, version: str) -> None:
+    java(version)
+    check_java()
+
+
+def test_java_home_goes_before_the_path(java: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java("11.0.2")
+    home = tmp_path / "home"
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "java").write_text(f"#!{sys.executable}\n")
+    (home / "bin" / "java").chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    check_java()
+
+
+def session(master: str, settings: dict[str, str], cores: int = 4) -> Any:
+    context = SimpleNamespace(master=master, defaultParallelism=cores)
+    return SimpleNamespace(
+        sparkContext=context, conf=SimpleNamespace(get=lambda key, default: settings.get(key, default))
+    )
+
+
+@pytest.mark.parametrize("master", ["local[10]", "local[10, 3]", "local[*]", "spark://host:7077"])
+def test_a_session_with_enough_slots(master: str) -> None:
+    check_session(session(master, REALTIME, cores=10), 10, REALTIME)
+
+
+@pytest.mark.parametrize(
+    ("master", "offered"), [("local[9]", 9), ("local[9, 3]", 9), ("local[*]", 4), ("local", 4), ("spark://h:1", 4)]
+)
+def test_a_session_with_too_few_slots(master: str, offered: int) -> None:
+    with pytest.raises(EngineError) as caught:
+        check_session(session(master, REALTIME), 10, REALTIME)
+    told = f"the pools need 10 slots at once; {master} offers {offered}: give Spark more cores or shrink the pools"
+    assert str(caught.value) == told
+
+
+def test_a_session_without_the_settings_that_real_time_mode_needs() -> None:
+    missing = "spark.python.udf.pipelined.enabled"
+    settings = {key: value for key, value in REALTIME.items() if key != missing}
+    with pytest.raises(EngineError) as caught:
+        check_session(session("local[10]", settings), 10, REALTIME)
+    assert str(caught.value) == f"the Spark session lacks settings that real-time mode needs: {missing}=true"
+    check_session(session("local[10]", settings), 10, {})
+
+
+def test_what_is_written_to_standard_error_meanwhile_goes_to_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "spark.log"
+    with _standard_error_to(file):
+        os.write(2, b"from the JVM")
+    assert file.read_bytes() == b"from the JVM"
