@@ -41,7 +41,8 @@ class ControlServer:
         self._secret = secret
         self._host = host
         self._loop = asyncio.new_event_loop()
-        self._writers: dict[asyncio.StreamWriter, int] = {}  # and the last poll each has answered
+        self._connections: set[asyncio.StreamWriter] = set()
+        self._writers: dict[asyncio.StreamWriter, int] = {}  # those let in, and the last poll each has answered
         self._routing: Routing | None = None
         self._port = 0
         self._paused = False
@@ -83,7 +84,7 @@ class ControlServer:
             self._loop.call_soon_threadsafe(call, *values)
 
     def _hang_up(self) -> None:
-        for writer in self._writers:
+        for writer in self._connections:
             writer.close()
 
     def _serve(self, ready: threading.Event) -> None:
@@ -97,17 +98,20 @@ class ControlServer:
             return
         finally:
             ready.set()
-        try:
-            self._loop.run_forever()
-        finally:
-            server.close()
-            self._loop.run_until_complete(asyncio.sleep(0))  # who has just been accepted can be hung up on only now
-            while tasks := asyncio.all_tasks(self._loop):
-                for task in tasks:
-                    task.cancel()
-                self._loop.run_until_complete(asyncio.wait(tasks))
-            self._loop.run_until_complete(asyncio.sleep(0))  # a connection is closed one turn after it was asked to
-            self._loop.close()
+        self._loop.run_forever()
+        self._shut_down(server)
+
+    def _shut_down(self, server: asyncio.Server) -> None:
+        """Let nobody in any more and hang up on everyone, also on those who have only just been accepted."""
+        self._paused = True
+        for listening in server.sockets:
+            self._loop.remove_reader(listening.fileno())
+        while tasks := asyncio.all_tasks(self._loop):
+            self._hang_up()
+            self._loop.run_until_complete(asyncio.wait(tasks))
+        server.close()
+        self._loop.run_until_complete(asyncio.sleep(0))  # a connection closes one turn after it was asked to
+        self._loop.close()
 
     def _broadcast(self, routing: Routing) -> None:
         data = frame(routing)
@@ -115,6 +119,7 @@ class ControlServer:
             writer.write(data)
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._connections.add(writer)
         try:
             async with asyncio.timeout(HANDSHAKE_TIMEOUT_S):
                 await self._shake_hands(reader, writer)
@@ -127,9 +132,8 @@ class ControlServer:
             pass  # gone, or never one of ours; a replica comes back by itself
         except (ValueError, PermissionError, PenstockError) as error:  # ValueError: not a message
             log.warning("control channel: hung up on %s: %s", writer.get_extra_info("peername"), error)
-        except asyncio.CancelledError:
-            pass
         finally:
+            self._connections.discard(writer)
             self._writers.pop(writer, None)
             writer.close()
 

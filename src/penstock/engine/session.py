@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,7 +66,7 @@ def open_session(slots: int, settings: dict[str, str], log_file: Path) -> SparkS
     builder = SparkSession.builder.appName("penstock")
     for key, value in {"spark.master": f"local[{slots}]", **COMMON, **settings}.items():
         builder = builder.config(key, value)
-    with _standard_error_to(log_file):
+    with _standard_error_to(log_file), _own_interrupts():
         return builder.getOrCreate()
 
 
@@ -83,6 +85,19 @@ def check_session(spark: SparkSession, needed: int, settings: dict[str, str]) ->
             f"the pools need {needed} slots at once; {master} offers {offered}: "
             "give Spark more cores or shrink the pools"
         )
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """PySpark would cancel all jobs on Ctrl-C; a run is to finish what is in flight first."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 @contextmanager

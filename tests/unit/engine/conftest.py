@@ -194,7 +194,13 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
     yield driver
     driver.stop()
     lifecycle.close_all()
-    until(lambda: not [t for t in threading.enumerate() if t.name.startswith("penstock-")])
+    try:
+        until(lambda: not [t for t in threading.enumerate() if t.name.startswith("penstock-")])
+    except AssertionError:
+        import faulthandler, sys
+        print([t for t in threading.enumerate()], file=sys.__stderr__)
+        faulthandler.dump_traceback(sys.__stderr__, all_threads=True)
+        raise
 
 
 @dataclass
