@@ -15,6 +15,7 @@ from penstock.control.declare import declared
 from penstock.control.loop import Loop, Parts, check_td
 from penstock.control.monitor import Monitor
 from penstock.engine.run import Run
+from penstock.errors import InputError
 from penstock.forecast.registry import make_forecaster
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.execution_time import ExecutionTimes
@@ -54,8 +55,9 @@ def prepare(request: RunRequest, folder: Path, store: str | None = None) -> Driv
     check_td(request.td_s)
     trace = request.build_trace()
     topology = request.build_topology(folder)
+    topology.check()
     source = request.build_source(trace)
-    _named_policy(request.policy or "static", _workload(topology, trace, {}))
+    _guarded_policy(request, topology, _workload(topology, trace, {}))
     if request.forecaster is not None:
         make_forecaster(request.forecaster)
     run = Run(topology, source, replicas=request.replicas, options=request.run_options(folder))
@@ -130,12 +132,25 @@ def _policy(driven: Driven, times: dict[str, float]) -> Policy:
     request = driven.request
     if request.policy is None:
         return Static({name: len(active) for name, active in driven.run.active.items()}, "as it was started")
-    return guarded(_named_policy(request.policy, workload_for(driven, times)))
+    return _guarded_policy(request, driven.topology, workload_for(driven, times))
 
 
-def _named_policy(spec: str, workload: Workload) -> Policy:
-    """The policy of that name; static ones may be sized by the workload."""
-    return make_policy(spec, workload=workload) if spec.startswith("static") else make_policy(spec)
+def _guarded_policy(request: RunRequest, topology: Topology, workload: Workload) -> Policy:
+    if request.slots is not None and request.slots < len(topology.operators):
+        raise InputError(
+            f"--slots must be at least 1 for each of {len(topology.operators)} operators; got {request.slots}"
+        )
+    return guarded(_named_policy(request, workload), slots=request.slots, scale_in_s=request.cooldown_s)
+
+
+def _named_policy(request: RunRequest, workload: Workload) -> Policy:
+    """The policy of that name; the workload may size a static one, psps goes by a forecaster that is given."""
+    spec = request.policy or "static"
+    if spec.startswith("static"):
+        return make_policy(spec, workload=workload)
+    if request.forecaster is not None and spec.partition(":")[0] == "psps" and "use_forecast" not in spec:
+        spec += ("," if ":" in spec else ":") + "use_forecast"
+    return make_policy(spec)
 
 
 def _workload(topology: Topology, trace: Trace, times: Mapping[str, float]) -> Workload:

@@ -60,7 +60,11 @@ def run(
     ] = None,
     policy: Annotated[str | None, typer.Option(help="psps, static:4, static:peak, …; none by default.")] = None,
     td: Annotated[float, typer.Option(help="Length of the control interval, seconds.")] = 5.0,
-    forecaster: Annotated[str | None, typer.Option(help="last_value, moving_average:5, drift:5.")] = None,
+    forecaster: Annotated[
+        str | None, typer.Option(help="Size for its forecast: last_value, moving_average:5, drift:5.")
+    ] = None,
+    slots: Annotated[int | None, typer.Option(help="Replicas that all operators may have together.")] = None,
+    cooldown: Annotated[float, typer.Option(help="Seconds an operator must wait to shrink after a change.")] = 0.0,
     warm_up: Annotated[float, typer.Option(help="Seconds to measure execution times before the loop starts.")] = 2.0,
     t_out: Annotated[float | None, typer.Option(help="Drop events older than this, seconds.")] = None,
     q_size: Annotated[int | None, typer.Option(help="Drop events that find this many waiting.")] = None,
@@ -94,6 +98,8 @@ def run(
             policy=policy,
             td_s=td,
             forecaster=forecaster,
+            slots=slots,
+            cooldown_s=cooldown,
             warm_up_s=warm_up,
             checkpoint_every_s=checkpoint_every,
         )

@@ -47,6 +47,8 @@ class RunRequest:
     policy: str | None = None
     td_s: float = 5.0
     forecaster: str | None = None
+    slots: int | None = None
+    cooldown_s: float = 0.0
     warm_up_s: float = 2.0
     checkpoint_every_s: float = 300.0
 

@@ -16,8 +16,11 @@ from pathlib import Path
 import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
+from penstock.engine.binding import AnySource, bind_sources
 from penstock.engine.channel import ControlServer
 from penstock.engine.clock import SteadyClock
+from penstock.engine.drain import ask_all, await_drained
+from penstock.engine.feed import UtilisationFeed
 from penstock.engine.layout import Layout, lay_out
 from penstock.engine.ledger import Ledger
 from penstock.engine.messages import BatchEnd, OperatorRouting, Reports, StartQuery
@@ -27,12 +30,11 @@ from penstock.engine.positions import Positions
 from penstock.engine.program import Channel, Limits, Program, edges_of
 from penstock.engine.queries import MicroBatchQuery, Query, RealTimeQuery
 from penstock.engine.routing import RoutingTable
-from penstock.engine.session import REALTIME, check_java, check_session, open_session
+from penstock.engine.session import REALTIME, check_java, check_session, check_slots, open_session
 from penstock.engine.supervisor import Supervisor
-from penstock.errors import EngineError, InputError
+from penstock.errors import EngineError
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.utilisation import Utilisation
-from penstock.sources.base import Source
 from penstock.topology import Topology
 from penstock.topology.event_type import event_type
 
@@ -40,8 +42,6 @@ log = logging.getLogger(__name__)
 
 SPARE_SLOTS = 2
 HEAD_START_S = 0.2  # between "all are ready" and the first event
-
-AnySource = Source | DataFrame
 
 
 class Run:
@@ -59,7 +59,7 @@ class Run:
         topology.check()
         self.topology = topology
         self.options = options or RunOptions()
-        self.sources = _bound(topology, sources, self.options)
+        self.sources = bind_sources(topology, sources, self.options)
         self.id = secrets.token_hex(6)
         self._routing = RoutingTable(topology, replicas or {})
         self._ledger = Ledger(topology)
@@ -71,6 +71,7 @@ class Run:
         self._stopped = threading.Event()
         self.clock = SteadyClock(self._stopped)
         self._supervisor: Supervisor | None = None
+        self._feed = UtilisationFeed(self.counters, self._routing.use)
 
     # ── life ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -85,6 +86,8 @@ class Run:
             self._supervisor = Supervisor(self._query(), self._program, self.options)
             self._supervisor.start()
             self._await_ready()
+            if any(operator.grouping == "load_balancing" for operator in self.topology.operators.values()):
+                self._feed.start()
         except BaseException:
             self._shut_down()
             raise
@@ -142,7 +145,11 @@ class Run:
         self._routing.activate(operator, replicas)
 
     def publish_utilisation(self, utilisation: Mapping[str, Utilisation]) -> None:
-        """Feed the load-balancing grouping: U of each replica in the last interval, and what an event adds to it."""
+        """Feed the load-balancing grouping: U of each replica in the last interval, and what an event adds to it.
+
+        Who does this once does it for the rest of the run; until then the engine feeds it by itself every second.
+        """
+        self._feed.stop()
         self._routing.use(utilisation)
 
     @property
@@ -193,6 +200,7 @@ class Run:
         needed = self._layout.tasks if self.options.mode == "realtime" else 1
         if self._spark is None:
             settings = (REALTIME if self.options.mode == "realtime" else {}) | self.options.spark
+            check_slots(settings.get("spark.master", ""), needed)
             self._spark = open_session(self._layout.tasks + SPARE_SLOTS, settings, self.folder / "spark.log")
         else:
             check_session(self._spark, needed, REALTIME if self.options.mode == "realtime" else {})
@@ -288,33 +296,18 @@ class Run:
         """Have every process report; whether all have within the time."""
         if changes:
             self._routing.change(**changes)
-        poll, deadline = self._routing.poll(), time.monotonic() + timeout_s
-        while not self._server.answered(poll):
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.01)
-        return True
+        return ask_all(self._routing, self._server, timeout_s)
 
     def _await_drained(self, deadline: float) -> bool:
-        """Nothing is in flight once two rounds of reports agree that all that was sent was processed or dropped."""
-        seen: tuple[int, int] | None = None
-        while time.monotonic() < deadline:
+        def counters() -> RunCounters | None:
             self._raise_if_failed()
-            counters = self.counters() if self._ask_all(1.0) else None
-            if counters is not None:
-                sent = sum(counters.sources.values())
-                totals = (sent, sum(o.total.processed for o in counters.operators.values()))
-                if all(o.backlog == 0 for o in counters.operators.values()):
-                    if totals == seen:
-                        return True
-                    seen = totals
-                else:
-                    seen = None
-            time.sleep(0.05)
-        return False
+            return self.counters() if self._ask_all(1.0) else None
+
+        return await_drained(counters, deadline)
 
     def _shut_down(self) -> None:
         self._stopped.set()
+        self._feed.stop()
         if self._supervisor is not None:
             self._supervisor.stop()
         if self._owns_spark and self._spark is not None:
@@ -324,21 +317,3 @@ class Run:
             self._server.stop()
         if self._own_folder and self.failure is None:
             shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def _bound(
-    topology: Topology, sources: Mapping[str, AnySource] | AnySource, options: RunOptions
-) -> dict[str, AnySource]:
-    """Every declared source with what feeds it."""
-    given = dict(sources) if isinstance(sources, Mapping) else dict.fromkeys(topology.sources, sources)
-    if not isinstance(sources, Mapping) and len(topology.sources) > 1:
-        raise InputError(f"topology {topology.name!r} has the sources {', '.join(topology.sources)}: give a mapping")
-    if set(given) != set(topology.sources):
-        raise InputError(
-            f"topology {topology.name!r}: its sources are {', '.join(topology.sources)}; "
-            f"got {', '.join(given) or 'none'}"
-        )
-    frames = [name for name, source in given.items() if isinstance(source, DataFrame)]
-    if frames and (options.mode != "microbatch" or len(given) > 1):
-        raise InputError(f"source {frames[0]!r}: a DataFrame must be the only source, in mode 'microbatch'")
-    return given

@@ -75,12 +75,14 @@ def check_session(spark: SparkSession, needed: int, settings: dict[str, str]) ->
     wrong = [f"{key}={value}" for key, value in settings.items() if spark.conf.get(key, None) != value]
     if wrong:
         raise EngineError(f"the Spark session lacks settings that real-time mode needs: {', '.join(wrong)}")
-    master = spark.sparkContext.master or ""
-    found = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?", master)
-    offered = spark.sparkContext.defaultParallelism
-    if found and found[1] not in (None, "*"):
-        offered = int(found[1])
-    if offered < needed:
+    check_slots(spark.sparkContext.master or "", needed, spark.sparkContext.defaultParallelism)
+
+
+def check_slots(master: str, needed: int, otherwise: int | None = None) -> None:
+    """Raise an EngineError if all stages cannot run at once; `otherwise`: what a master that does not say offers."""
+    local = re.fullmatch(r"local\[(\d+)(?:,\s*\d+)?\]", master)
+    offered = int(local[1]) if local else 1 if master == "local" else otherwise
+    if offered is not None and offered < needed:
         raise EngineError(
             f"the pools need {needed} slots at once; {master} offers {offered}: "
             "give Spark more cores or shrink the pools"

@@ -44,7 +44,8 @@ class DatabaseSink:
         self._rows = table_of(self._table)
         make_table(self._engine, self._rows)
         dialect: Any = sqlite if self._engine.dialect.name == "sqlite" else postgresql
-        self._insert = dialect.insert(self._rows).on_conflict_do_nothing(index_elements=["run", "id"])
+        insert = dialect.insert(self._rows).on_conflict_do_nothing(index_elements=["run", "id"])
+        self._insert = insert.execution_options(preserve_rowcount=True)  # else PostgreSQL's is not known
 
     def process(self, event: Any) -> None:
         """Store one event."""

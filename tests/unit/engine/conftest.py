@@ -194,13 +194,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
     yield driver
     driver.stop()
     lifecycle.close_all()
-    try:
-        until(lambda: not [t for t in threading.enumerate() if t.name.startswith("penstock-")])
-    except AssertionError:
-        import faulthandler, sys
-        print([t for t in threading.enumerate()], file=sys.__stderr__)
-        faulthandler.dump_traceback(sys.__stderr__, all_threads=True)
-        raise
+    until(lambda: not [t for t in threading.enumerate() if t.name.startswith("penstock-")])
 
 
 @dataclass

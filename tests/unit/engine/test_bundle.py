@@ -62,5 +62,5 @@ def test_an_event_of_another_type_is_refused() -> None:
 
 @pytest.mark.parametrize("header", [Header(2**16, 0, 0, 0), Header(0, 0, 2**32, 0), Header(-1, 0, 0, 0)])
 def test_a_header_out_of_bounds_is_never_sent_cut_short(header: Header) -> None:
-    with pytest.raises(Exception, match="format requires|argument out of range"):
+    with pytest.raises(Exception, match=r"format requires|argument out of range"):
         pack(header, Events([], [], []))

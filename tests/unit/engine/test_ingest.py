@@ -112,7 +112,7 @@ def test_a_slot_sends_its_range_with_ids_and_times_by_number(driver: Driver, too
 
 
 def test_a_long_range_leaves_in_chunks(driver: Driver, tools: Tools) -> None:
-    ranges = {("events", 0): range(0, CHUNK + 5)}
+    ranges = {("events", 0): range(CHUNK + 5)}
     program = driver.program(app(), sources={"events": Numbers(10 * CHUNK)}, realtime=False, ranges=ranges)
     parts = [len(tools.left(rows).ids) for rows in SourceSlot(program, "events", 0, 0).run_range()]
     assert parts == [CHUNK, 5]
@@ -125,7 +125,7 @@ def test_an_empty_range_sends_nothing(driver: Driver) -> None:
 
 
 def test_events_without_a_due_time_are_born_when_they_are_sent(driver: Driver, tools: Tools) -> None:
-    ranges = {("events", 0): range(0, 2)}
+    ranges = {("events", 0): range(2)}
     program = driver.program(app(), sources={"events": AtOnce(2)}, realtime=False, ranges=ranges, epoch_s=LONG_AGO)
     before = time.time()
     left = tools.left(*SourceSlot(program, "events", 0, 0).run_range())
@@ -134,7 +134,7 @@ def test_events_without_a_due_time_are_born_when_they_are_sent(driver: Driver, t
 
 def test_ids_of_two_sources_are_told_apart(driver: Driver, tools: Tools) -> None:
     sources = {name: Numbers(5) for name in ("one", "other")}
-    ranges = {(name, slot): range(0, 1) for name in sources for slot in range(2)}
+    ranges = {(name, slot): range(1) for name in sources for slot in range(2)}
     program = driver.program(app(*sources), sources=sources, slots=2, realtime=False, ranges=ranges)
     ids = []
     for name, slot in ranges:

@@ -87,7 +87,7 @@ def test_a_session_with_enough_slots(master: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("master", "offered"), [("local[9]", 9), ("local[9, 3]", 9), ("local[*]", 4), ("local", 4), ("spark://h:1", 4)]
+    ("master", "offered"), [("local[9]", 9), ("local[9, 3]", 9), ("local[*]", 4), ("local", 1), ("spark://h:1", 4)]
 )
 def test_a_session_with_too_few_slots(master: str, offered: int) -> None:
     with pytest.raises(EngineError) as caught:
