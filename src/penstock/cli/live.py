@@ -80,7 +80,7 @@ def _line(driven: Driven, last: RunCounters, now: RunCounters) -> str:
 def _operators(last: RunCounters, now: RunCounters) -> Table:
     table = Table(header_style="bold", expand=False)
     table.add_column("operator")
-    for name in ("active/pool", "in/s", "out/s", "backlog", "busy", "execution ms", "dropped"):
+    for name in ("active", "in/s", "out/s", "backlog", "busy", "et ms", "dropped"):
         table.add_column(name, justify="right")
     elapsed_s = max(now.time_s - last.time_s, 1e-9)
     for name, one in now.operators.items():

@@ -92,9 +92,9 @@ def _number(value: float) -> float | None:
 def operators_table(summary: Mapping[str, Any]) -> Table:
     """One row an operator."""
     table = Table(title="operators", title_justify="left", header_style="bold")
-    for name, justify in (("operator", "left"), ("active/pool", "right"), ("processed", "right")):
+    for name, justify in (("operator", "left"), ("active", "right"), ("processed", "right")):
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
-    for name in ("dropped", "backlog", "execution ms", "busy s", "CPU s"):
+    for name in ("dropped", "backlog", "et ms", "busy s", "CPU s"):
         table.add_column(name, justify="right")
     for name, one in summary["operators"].items():
         dropped = ", ".join(f"{cause} {count}" for cause, count in one["dropped"].items()) or "0"

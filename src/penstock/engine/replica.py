@@ -37,8 +37,8 @@ def pass_by(program: Program, level: int, batches: Iterable[Any]) -> Iterator[pa
             if bundle:
                 header = read_header(bundle)
                 partition = program.layout.next_partition(level, header.level, header.partition)
-                partitions += [partition, partition]
-                bundles += [bundle, NUDGE]
+                partitions += [partition] * (2 if program.realtime else 1)
+                bundles += [bundle, NUDGE] if program.realtime else [bundle]
         if bundles:
             yield rows_of(partitions, bundles)
 

@@ -310,6 +310,7 @@ class Run:
         self._feed.stop()
         if self._supervisor is not None:
             self._supervisor.stop()
+            self._routing.change(closing=True)  # agents in processes that live on end, too
         if self._owns_spark and self._spark is not None:
             with contextlib.suppress(Exception):
                 self._spark.stop()

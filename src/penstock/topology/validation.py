@@ -10,6 +10,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 import cloudpickle
+import msgspec
 
 from penstock.errors import TopologyError
 from penstock.grouping.names import GROUPINGS
@@ -140,6 +141,12 @@ def _check_streams_read(topology: Topology, operator: Operator) -> None:
 
 
 def _check_shippable(operator: Operator) -> None:
+    wanted = event_type(operator.run)
+    if isinstance(wanted, type) and issubclass(wanted, msgspec.Struct) and _is_local(wanted):
+        raise TopologyError(
+            f"{operator}: a msgspec Struct must be defined at the top of a module that workers can import; "
+            f"got {wanted.__qualname__!r} of module {wanted.__module__!r}"
+        )
     for part, value in (("run", operator.run), ("key", operator.key)):
         try:
             cloudpickle.dumps(value)
@@ -149,6 +156,11 @@ def _check_shippable(operator: Operator) -> None:
                 f"{operator}: {part} cannot be shipped to a worker{held}: {error}; open such things in open(), "
                 "which runs in the worker"
             ) from error
+
+
+def _is_local(kind: type) -> bool:
+    """Whether a class would travel by value, on which a Struct loses its fields."""
+    return kind.__module__ == "__main__" or "<locals>" in kind.__qualname__
 
 
 def _unshippable_part(value: object) -> str:

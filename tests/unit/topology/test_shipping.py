@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from penstock.errors import TopologyError
@@ -99,3 +100,19 @@ def test_a_key_function_is_shipped_too() -> None:
 def test_what_can_be_shipped(run: Any) -> None:
     topology, _ = declared(run)
     topology.check()
+
+
+def test_a_struct_that_would_lose_its_fields_on_the_way_is_refused() -> None:
+    """cloudpickle ships classes of functions and of the main script by value; a Struct arrives without its fields."""
+
+    class Local(msgspec.Struct):
+        text: str
+
+    def clean(event: Local) -> Local:
+        return event
+
+    clean.__annotations__ = {"event": Local}
+    topology = Topology("typed")
+    topology.operator("clean", clean, inputs=topology.source("tweets"))
+    with pytest.raises(TopologyError, match=r"operator 'clean' \(test_shipping.py:\d+\): a msgspec Struct must be"):
+        topology.check()
