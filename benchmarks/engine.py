@@ -29,7 +29,9 @@ Figures = dict[str, float]
 def measure(*scenario: str) -> Figures:
     """One scenario in a process of its own."""
     command = [sys.executable, str(SCENARIOS), *scenario]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(scenario)} failed:\n{done.stderr}")
     figures: Figures = json.loads(done.stdout.strip().splitlines()[-1])
     return figures
 

@@ -58,9 +58,18 @@ def cpu_s() -> float:
         try:
             times = process.cpu_times()
             total += times.user + times.system
-        except psutil.NoSuchProcess:
+        except psutil.Error:
             continue
     return total
+
+
+def private_bytes(process: psutil.Process) -> int:
+    """Memory that a Python worker shares with nobody; 0 for Java and for a process that is gone."""
+    try:
+        worker = "daemon" in " ".join(process.cmdline())
+        return int(process.memory_full_info().uss) if worker else 0
+    except psutil.Error:
+        return 0
 
 
 def figures(latency: LatencyHistogram, cpu: float) -> dict[str, float]:
@@ -208,8 +217,7 @@ def idle(pool: str) -> dict[str, float]:
         cpu = cpu_s()
         time.sleep(MEASURE_S)
         cores = (cpu_s() - cpu) / MEASURE_S
-        workers = [p for p in psutil.Process().children(recursive=True) if "daemon" in " ".join(p.cmdline())]
-        private = sum(p.memory_full_info().uss for p in workers)
+        private = sum(map(private_bytes, psutil.Process().children(recursive=True)))
     return {"cores": cores, "private_mb": private / 1e6, "replicas": 4 * int(pool)}
 
 

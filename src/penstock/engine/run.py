@@ -88,7 +88,8 @@ class Run:
             self._await_ready()
             if any(operator.grouping == "load_balancing" for operator in self.topology.operators.values()):
                 self._feed.start()
-        except BaseException:
+        except BaseException as error:
+            self._own_folder = self._own_folder and not isinstance(error, EngineError)  # its log tells more
             self._shut_down()
             raise
         return self
