@@ -68,8 +68,9 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 
 def test_the_options_in_the_readme_are_those_of_the_command_line() -> None:
     pytest.importorskip("penstock.cli.main")
-    from penstock.cli.main import app
     from typer.main import get_command
+
+    from penstock.cli.main import app
 
     commands = get_command(app).commands  # type: ignore[attr-defined]
     known = {option for parameter in commands["run"].params for option in parameter.opts}
