@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -57,7 +58,7 @@ class LiveView:
         sent, total = sum(now.sources.values()), round(driven.trace.events)
         parts: list[RenderableType] = [
             Text(_line(driven, last, now)),
-            ProgressBar(total=max(total, 1), completed=sent, width=60),
+            Padding(ProgressBar(total=max(total, 1), completed=sent, width=60), (0, 0, 1, 0)),
             _operators(last, now),
         ]
         return Group(*parts, *_decisions(driven))
