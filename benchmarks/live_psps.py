@@ -20,7 +20,7 @@ from typing import Any
 from penstock.cli.request import data_folder
 from penstock.metrics.paper import overestimated_replicas, saved_resources, static_replicas
 from penstock.metrics.store import Store
-from penstock.workload import Trace, load_trace, made_trace
+from penstock.workload import Trace, load_trace, made_trace, save_trace
 
 REAL = "twitter_stream_sample_2021_burst_1s.csv"
 SERVICE_MS = {"clean": 10, "classify": 20, "author": 15, "store": 10}
@@ -34,10 +34,7 @@ def the_trace(folder: Path) -> Path:
     if real is not None and (real / REAL).is_file():
         return real / REAL
     made = made_trace("spikes", mean_rate=118.0, duration_s=7200.0, seed=1)
-    path = folder / "made_burst.csv"
-    rows = "".join(f"{n * made.step_s:g},{rate:.6g}\n" for n, rate in enumerate(made.rates))
-    path.write_text("time_s,rate\n" + rows)
-    return path
+    return save_trace(made, folder / "made_burst.csv")
 
 
 def run(policy: str, grouping: str, trace: Path, folder: Path, options: argparse.Namespace) -> dict[str, Any]:

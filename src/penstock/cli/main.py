@@ -22,7 +22,7 @@ from penstock.cli.request import RunRequest, data_folder, new_folder, parse_pair
 from penstock.cli.summary import headline, metrics_table, operators_table, summarise
 from penstock.errors import PenstockError
 from penstock.report import RunReport, write_run_report
-from penstock.workload import Trace, made_trace
+from penstock.workload import made_trace, save_trace
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 console = Console(stderr=True)
@@ -115,7 +115,8 @@ def demo(
     with _clear_errors():
         folder = data_folder("traces")
         real = folder / DEMO_TRACE if folder is not None and (folder / DEMO_TRACE).is_file() else None
-        path = real or _write_trace(made_trace("spikes", mean_rate=118.0, duration_s=7200.0, seed=1))
+        made = made_trace("spikes", mean_rate=118.0, duration_s=7200.0, seed=1)
+        path = real or save_trace(made, new_folder("trace") / f"{made.name}.csv")
         console.print(f"twitter under {path.name} ({'real' if real else 'made'}), 7200 s in {seconds:g} s, policy psps")
         request = RunRequest(
             app="twitter",
@@ -127,13 +128,6 @@ def demo(
             grouping="load_balancing",
         )
         _run(request, None, json_file, None, report=True)
-
-
-def _write_trace(trace: Trace) -> Path:
-    path = new_folder("trace") / f"{trace.name}.csv"
-    rows = "".join(f"{n * trace.step_s:g},{rate:.6g}\n" for n, rate in enumerate(trace.rates))
-    path.write_text("time_s,rate\n" + rows)
-    return path
 
 
 def _run(

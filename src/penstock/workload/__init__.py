@@ -1,7 +1,7 @@
 """What flows in: traces of rates, read or made, and the keys of their events."""
 
 from penstock.workload.keys import uniform_keys, value_times, zipf_keys, zipf_shares
-from penstock.workload.load import load_trace
+from penstock.workload.load import load_trace, save_trace
 from penstock.workload.made import MADE_TRACES, made_trace
 from penstock.workload.shapes import erratic, fluctuating, periodic, progressive, ramp, stable
 from penstock.workload.spikes import HotSet, Spike, draw_spikes, spiky
@@ -22,6 +22,7 @@ __all__ = [
     "periodic",
     "progressive",
     "ramp",
+    "save_trace",
     "spiky",
     "stable",
     "uniform_keys",

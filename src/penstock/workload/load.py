@@ -101,3 +101,10 @@ def _broken_time(times: FloatArray) -> tuple[int, str] | None:
         at = int(odd.argmax())
         return at + 1, f"time must grow by the same step, {usual:g} s here; got a step of {steps[at]:g} s"
     return None
+
+
+def save_trace(trace: Trace, path: Path) -> Path:
+    """Write a trace as `load_trace` reads it; the path."""
+    rows = "".join(f"{number * trace.step_s:.9g},{rate:.9g}\n" for number, rate in enumerate(trace.rates))
+    path.write_text("time_s,rate\n" + rows)
+    return path

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import InputError
-from penstock.workload import load_trace
+from penstock.workload import constant, load_trace, save_trace
 
 TRACES = Path(__file__).resolve().parents[3] / ".." / "shared" / "traces"
 
@@ -124,3 +124,10 @@ def test_every_real_trace_can_be_replayed():
         assert (np.diff(due) >= 0).all()
         assert due[-1] < 600.0 * (1 + 1e-9)
         np.testing.assert_allclose(replay.cumulated(due), np.arange(len(due)), atol=1e-6)
+
+
+def test_a_saved_trace_is_read_back(tmp_path: Path) -> None:
+    trace = constant(12.5, duration_s=3.0, step_s=0.5)
+    again = load_trace(save_trace(trace, tmp_path / "constant.csv"))
+    assert again.step_s == trace.step_s
+    assert again.rates.tolist() == trace.rates.tolist()
