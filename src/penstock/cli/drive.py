@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -42,10 +41,9 @@ class Driven:
     topology: Topology
     trace: Trace
     run: Run
+    store: Store
     loop: Loop | None = None
-    store: Store | None = None
     recorder: Recorder | None = None
-    recording: bool = False
     started_s: float = 0.0
     ended_s: float = 0.0
 
@@ -61,14 +59,13 @@ def prepare(request: RunRequest, folder: Path, store: str | None = None) -> Driv
     if request.forecaster is not None:
         make_forecaster(request.forecaster)
     run = Run(topology, source, replicas=request.replicas, options=request.run_options(folder))
-    driven = Driven(request, folder, topology, trace, run)
-    driven.store = Store(store or str(folder / "metrics.db"))
-    return driven
+    return Driven(request, folder, topology, trace, run, Store(store or str(folder / "metrics.db")))
 
 
 def drive(driven: Driven, watch: Callable[[Driven], None]) -> RunCounters:
     """Run to the end, calling `watch` several times a second; Ctrl-C lets no more in and finishes what is in flight."""
     run = driven.run
+    driven.store.start_run(_run_row(driven))
     with run:
         driven.started_s = run.clock.now()
         control = threading.Thread(target=_control, args=(driven,), name="penstock-loop", daemon=True)
@@ -105,13 +102,10 @@ def _warm_up(run: Run, request: RunRequest) -> dict[str, float]:
 
 def _make_loop(driven: Driven, times: dict[str, float]) -> Loop:
     run, request, store = driven.run, driven.request, driven.store
-    assert store is not None
     rules = IntervalRules(request.td_s, declared(driven.topology), stale_after_s=max(SLOWEST_STALE_S, request.td_s / 2))
     monitor = Monitor(Fresh(run), rules, ExecutionTimes(times))
     forecaster = request.forecaster
     analyzer = Analyzer(forecaster, lambda: make_forecaster(forecaster)) if forecaster else None
-    store.start_run(_run_row(driven))
-    driven.recording = True
     driven.recorder = Recorder(lambda record: store.write(run.id, record))
     parts = Parts(monitor, _policy(driven, times), run, analyzer, driven.recorder)
     return Loop(parts, run.clock)
@@ -170,7 +164,7 @@ def _run_row(driven: Driven) -> RunRow:
         topology=driven.topology.name,
         policy=request.policy or "none",
         td_s=request.td_s,
-        started_at=datetime.fromtimestamp(time.time(), UTC).isoformat(),
+        started_at=datetime.now(UTC).isoformat(),
         settings=settings,
     )
 
@@ -178,8 +172,7 @@ def _run_row(driven: Driven) -> RunRow:
 def _close(driven: Driven) -> None:
     if driven.recorder is not None:
         driven.recorder.close()
-    if driven.store is not None and driven.recording:
-        driven.store.finish_run(driven.run.id, datetime.fromtimestamp(time.time(), UTC).isoformat())
+    driven.store.finish_run(driven.run.id, datetime.now(UTC).isoformat())
 
 
 def workload_for(driven: Driven, times: Mapping[str, float]) -> Workload:

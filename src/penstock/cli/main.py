@@ -30,8 +30,6 @@ console = Console(stderr=True)
 DEMO_TRACE = "twitter_stream_sample_2021_burst_1s.csv"
 DEMO_S = 120.0
 
-Seconds = Annotated[float | None, typer.Option()]
-
 
 @app.callback()
 def main(verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every decision.")] = False) -> None:
@@ -166,7 +164,6 @@ def _tell(driven: Driven, summary: dict[str, Any]) -> None:
 
 
 def _report(driven: Driven, summary: dict[str, Any], path: Path) -> None:
-    assert driven.store is not None
     write_run_report(path, RunReport.from_store(driven.store, driven.run.id, summary))
     console.print(f"report: {path}", highlight=False, soft_wrap=True)
 

@@ -27,7 +27,7 @@ def summarise(driven: Driven, counters: RunCounters) -> dict[str, Any]:
     events = sum(counters.sources.values())
     processed = round(source_output(counters.sources, done, edges))
     latency = counters.latency
-    intervals = driven.store.intervals(driven.run.id) if driven.store is not None else []
+    intervals = driven.store.intervals(driven.run.id)
     return {
         "app": driven.request.app,
         "policy": driven.request.policy,

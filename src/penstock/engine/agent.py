@@ -7,6 +7,7 @@ the replica goes on with the routing it has, and the agent tries again; counters
 from __future__ import annotations
 
 import contextlib
+import hmac
 import os
 import secrets
 import select
@@ -146,7 +147,8 @@ class Agent:
             raise OSError("the driver did not say hello")
         _send(connection, Proof(proof(self._channel.secret, b"replica", hello.challenge)))
         answer = self._receive(connection)
-        if not isinstance(answer, Proof) or answer.answer != proof(self._channel.secret, b"driver", challenge):
+        expected = proof(self._channel.secret, b"driver", challenge)
+        if not isinstance(answer, Proof) or not hmac.compare_digest(answer.answer, expected):
             raise OSError("the driver does not hold the run's secret")
         for role in list(self._roles):
             role.forget_sent()

@@ -85,7 +85,7 @@ class MicroBatchQuery:
 
     def _run_batch(self, program: Program, frame: DataFrame, batch: int) -> None:
         routing, epoch_s, stopping = self.routing()
-        slots = sum(1 for slot in program.layout.stages[0])
+        slots = len(program.layout.stages[0])
         layout = lay_out(self.topology, {n: r.active for n, r in routing.items()}, slots // len(self.sources))
         program = replace(program, layout=layout, routing=routing, batch=batch, epoch_s=epoch_s)
         if program.frame_source is not None and stopping:
