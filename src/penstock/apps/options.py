@@ -12,7 +12,7 @@ from penstock.errors import InputError
 from penstock.topology import Process
 from penstock.topology.operator import Function
 
-SinkFactory = Callable[[str, float], Process]
+SinkFactory = Callable[[str, float], Process | Function]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Tuning:
         """The function, with the operator's service time after it."""
         return Waiting(function, self.service_ms[name])
 
-    def sink(self, name: str) -> Process:
+    def sink(self, name: str) -> Process | Function:
         """The caller's sink, made for this operator."""
         return self._options.sink(name, self.service_ms[name])
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.control.ports import Actuator
-from penstock.metrics.snapshot import Snapshot
-from penstock.metrics.utilisation import Utilisation, utilisation
+from penstock.metrics.snapshot import OperatorLoad, Snapshot
+from penstock.metrics.utilisation import Measure, Utilisation, booked
 from penstock.policy.base import Plan
 
 
@@ -22,10 +22,10 @@ def choose_replicas(active: tuple[int, ...], count: int, pool: int) -> tuple[int
     return tuple(sorted(kept + added))
 
 
-def execute(actuator: Actuator, snapshot: Snapshot, plan: Plan) -> dict[str, str]:
+def execute(actuator: Actuator, snapshot: Snapshot, plan: Plan, measure: Measure = booked) -> dict[str, str]:
     """Carry out a plan; what fails for one operator stays as it is, and the reason is returned under its name.
 
-    Operators with incomplete numbers keep the utilisation that was last published.
+    `measure` says how used replicas are. Operators with incomplete numbers keep what was last published.
     """
     failures: dict[str, str] = {}
     used: dict[str, Utilisation] = {}
@@ -38,10 +38,15 @@ def execute(actuator: Actuator, snapshot: Snapshot, plan: Plan) -> dict[str, str
             except Exception as error:
                 failures[name] = f"{type(error).__name__}: {error}"
                 active = load.active
-        known = None if name in snapshot.incomplete else utilisation(load, active, snapshot.interval_s)
+        known = None if name in snapshot.incomplete else measure(load, active, snapshot.td_s, _senders(load, plan))
         if known:
             used[name] = known
     return failures | _publish(actuator, used)
+
+
+def _senders(load: OperatorLoad, plan: Plan) -> int:
+    """How many replicas will send to the operator; a source counts as one."""
+    return sum(plan.targets[name].replicas if name in plan.targets else 1 for name in load.received_by) or 1
 
 
 def _publish(actuator: Actuator, used: Mapping[str, Utilisation]) -> dict[str, str]:

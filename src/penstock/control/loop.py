@@ -17,6 +17,7 @@ from penstock.control.monitor import Monitor
 from penstock.control.ports import Actuator, Clock, Records
 from penstock.control.step import LoopState, Step, interval_record
 from penstock.errors import InputError
+from penstock.metrics.utilisation import Measure, booked
 from penstock.policy.base import Policy, decisions
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ class Parts:
     actuator: Actuator
     analyzer: Analyzer | None = None
     recorder: Records | None = None
+    measure: Measure = booked  # of how used replicas are, for the load-balancing grouping
 
 
 class Loop:
@@ -59,7 +61,7 @@ class Loop:
             return self._finish(Step(number=self._number, time_s=now_s, failures=failures))
         forecast = self._try("analyze", parts.analyzer.analyze, snapshot) if parts.analyzer is not None else None
         plan = self._try("plan", parts.policy.plan, snapshot, forecast)
-        undone = self._try("execute", execute, parts.actuator, snapshot, plan) if plan else None
+        undone = self._try("execute", execute, parts.actuator, snapshot, plan, parts.measure) if plan else None
         step = Step(
             number=self._number,
             time_s=now_s,

@@ -1,4 +1,4 @@
-"""Keeps the load-balancing grouping fed when no control loop does: how used each replica was in the last second."""
+"""Keeps the load-balancing grouping fed when no control loop does: how much waits for each replica."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.interval import IntervalRules, difference
-from penstock.metrics.utilisation import Utilisation, utilisation
+from penstock.metrics.utilisation import Utilisation, booked
 
 INTERVAL_S = 1.0
 
@@ -38,5 +38,7 @@ class UtilisationFeed:
             snapshot = difference(earlier, later, IntervalRules(INTERVAL_S))
             earlier = later
             loads = {name: load for name, load in snapshot.operators.items() if name not in snapshot.incomplete}
-            used = {name: utilisation(load, load.active, snapshot.interval_s) for name, load in loads.items()}
+            used = {
+                name: booked(load, load.active, snapshot.interval_s, len(load.active)) for name, load in loads.items()
+            }
             self._publish({name: one for name, one in used.items() if one is not None})

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from penstock.errors import InputError
+from penstock.names import one_of
 
 Thing = TypeVar("Thing")
 
@@ -29,6 +30,7 @@ class Named(Generic[Thing]):
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._makers: dict[str, tuple[Callable[..., Thing], str | None]] = {}
+        self._aliases: set[str] = set()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -38,6 +40,16 @@ class Named(Generic[Thing]):
     def register(self, name: str, make: Callable[..., Thing], *, first: str | None = None) -> None:
         """Add a name; `make` takes the options as keywords."""
         self._makers[name] = (make, first)
+
+    def alias(self, name: str, of: str) -> None:
+        """Another name for the same."""
+        self._makers[name] = self._maker(of)
+        self._aliases.add(name)
+
+    @property
+    def distinct(self) -> tuple[str, ...]:
+        """All names but the aliases."""
+        return tuple(name for name in self.names if name not in self._aliases)
 
     def options(self, name: str) -> tuple[str, ...]:
         """The options of a name."""
@@ -57,9 +69,7 @@ class Named(Generic[Thing]):
         return make(**given)
 
     def _maker(self, name: str) -> tuple[Callable[..., Thing], str | None]:
-        if name not in self._makers:
-            raise InputError(f"{self.kind}: no such name {name!r}; known: {', '.join(self.names)}")
-        return self._makers[name]
+        return self._makers[one_of(self.kind, name, self.names)]
 
 
 def _parse(rest: str, first: str | None) -> dict[str, object]:

@@ -7,11 +7,13 @@ from penstock.forecast.drift import Drift
 from penstock.forecast.last_value import LastValue
 from penstock.forecast.moving_average import MovingAverage
 from penstock.forecast.named import Named
+from penstock.forecast.regression import Regression
 
 FORECASTERS: Named[Forecaster] = Named("forecaster")
 FORECASTERS.register("last_value", LastValue)
 FORECASTERS.register("moving_average", MovingAverage, first="window")
 FORECASTERS.register("drift", Drift, first="window")
+FORECASTERS.register("regression", Regression, first="window")
 
 
 def make_forecaster(spec: str, **options: object) -> Forecaster:
@@ -19,8 +21,8 @@ def make_forecaster(spec: str, **options: object) -> Forecaster:
 
     >>> make_forecaster("moving_average:10").window
     10
-    >>> make_forecaster("prophecy")
+    >>> make_forecaster("omen")
     Traceback (most recent call last):
-    penstock.errors.InputError: forecaster: no such name 'prophecy'; known: drift, last_value, moving_average
+    penstock.errors.InputError: forecaster: no such name 'omen'; known: drift, last_value, moving_average, regression
     """
     return FORECASTERS.make(spec, **options)

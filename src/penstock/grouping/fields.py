@@ -40,12 +40,18 @@ class Fields:
     def assign(self, events: Sequence[Any]) -> list[int]:
         """The replica that owns each event's key."""
         active = self._active
-        return [active[stable_hash(self._key_of(event)) % len(active)] for event in events]
+        return [active[stable_hash(key_of(self._key, event)) % len(active)] for event in events]
 
-    def _key_of(self, event: Any) -> object:
-        if callable(self._key):
-            return self._key(event)
-        try:
-            return event[self._key] if isinstance(event, dict) else getattr(event, self._key)
-        except (KeyError, AttributeError):
-            raise InputError(f"grouping 'fields': the event has no field {self._key!r}: {event!r}") from None
+
+def key_of(key: str | Callable[[Any], object], event: Any) -> object:
+    """An event's key: one of its fields, or what a function makes of it.
+
+    >>> key_of("word", {"word": "dam"}), key_of(len, "dam")
+    ('dam', 3)
+    """
+    if callable(key):
+        return key(event)
+    try:
+        return event[key] if isinstance(event, dict) else getattr(event, key)
+    except (KeyError, AttributeError):
+        raise InputError(f"grouping 'fields': the event has no field {key!r}: {event!r}") from None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from penstock.grouping.base import Receivers, Sender
+from penstock.grouping.kernels import choose_least_used, publish, senders
 
 
 class LoadBalancing:
@@ -26,41 +28,28 @@ class LoadBalancing:
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
-        self._turn = sender.number
-        self._heap: list[tuple[float, int, int]] = [(0.0, 0, 0)]  # U, turn, replica
-        self._step = 0.0
+        self.update(Receivers(active=(0,)))
 
     def update(self, receivers: Receivers) -> None:
         """Start again from the published utilisations; a replica that was not active starts from 0."""
-        count = len(receivers.active)
-        self._step = receivers.step * self._sender.of
-        first = self._sender.number % count
-        self._heap = [
-            (receivers.utilisation.get(replica, 0.0), (place - first) % count, replica)
-            for place, replica in enumerate(receivers.active)
-        ]
-        heapq.heapify(self._heap)
-        self._turn = count
+        pool = 1 + max(receivers.active)
+        self._active = np.array(receivers.active)
+        self._senders = senders(1, pool)
+        used = np.zeros(pool)
+        for replica in receivers.active:
+            used[replica] = receivers.utilisation.get(replica, 0.0)
+        publish(
+            self._senders,
+            0,
+            self._sender.number,
+            self._active,
+            len(self._active),
+            used,
+            receivers.step * self._sender.of,
+        )
 
     def assign(self, events: Sequence[Any]) -> list[int]:
         """The least used replica for each event."""
-        heap, step = self._heap, self._step
-        chosen: list[int] = []
-        for _ in events:
-            used, _, replica = heap[0]
-            if used >= 1.0:
-                return chosen + self._round_robin(len(events) - len(chosen))
-            chosen.append(replica)
-            heapq.heapreplace(heap, (used + step, self._turn, replica))
-            self._turn += 1
-        return chosen
-
-    def _round_robin(self, count: int) -> list[int]:
-        order = sorted(self._heap, key=lambda entry: entry[1])
-        replicas = [replica for _, _, replica in order]
-        chosen = [replicas[n % len(replicas)] for n in range(count)]
-        turns = {replica: self._turn + n for n, replica in enumerate(chosen)}
-        self._turn += count
-        self._heap = [(used, turns.get(replica, turn), replica) for used, turn, replica in self._heap]
-        heapq.heapify(self._heap)
-        return chosen
+        chosen = np.empty(len(events), np.int64)
+        choose_least_used(self._senders, 0, self._active, len(self._active), chosen)
+        return chosen.tolist()

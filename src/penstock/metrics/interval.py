@@ -175,9 +175,11 @@ class _Growth:
     dropped: dict[str, int] = field(default_factory=dict)
     processed: dict[int, int] = field(default_factory=dict)
     busy_s: dict[int, float] = field(default_factory=dict)
+    queued: dict[int, int] = field(default_factory=dict)
     cpu_s: float = 0.0
 
     def add(self, replica: int, last: ReplicaCounters, this: ReplicaCounters, check: _Check) -> None:
+        self.queued[replica] = max(this.queued, 0)
         if this == last and this.processed >= 0 and this.busy_s >= 0:  # most of a large pool is inactive
             self.processed[replica], self.busy_s[replica] = 0, 0.0
             return
@@ -209,6 +211,7 @@ def _load(
         pool=now.pool,
         execution_time_s=busy_s / done if done and not check.reason else None,
         processed_by=growth.processed,
+        queued_by=growth.queued,
         busy_share={replica: spent_s / frame.length_s for replica, spent_s in growth.busy_s.items()},
         cpu_share=growth.cpu_s / frame.length_s,
         emitted=growth.emitted,

@@ -42,6 +42,7 @@ class OperatorLoad:
     pool: int
     execution_time_s: float | None = None  # et_i
     processed_by: Mapping[int, int] = field(default_factory=dict)  # by replica
+    queued_by: Mapping[int, int] = field(default_factory=dict)  # by replica: what waits in its own queue at the end
     busy_share: Mapping[int, float] = field(default_factory=dict)  # by replica: time in the function / wall time
     cpu_share: float = 0.0  # CPU seconds per second, all replicas together
     emitted: Mapping[str, int] = field(default_factory=dict)  # by output stream

@@ -74,6 +74,29 @@ class Policy(Protocol):
         """A target for every operator of the snapshot."""
 
 
+@runtime_checkable
+class Starts(Protocol):
+    """A policy that knows how many replicas it wants before the first interval."""
+
+    def initial(self, pools: Mapping[str, int], td_s: float) -> Mapping[str, int]:
+        """Replicas by operator, for the first interval of td_s; `pools` has every operator's pool."""
+
+
+def initial_replicas(policy: Policy, pools: Mapping[str, int], td_s: float) -> dict[str, int]:
+    """What the policy wants before the first interval, inside any guards and within the pools; else 1 each.
+
+    >>> from penstock.policy.guards import guarded
+    >>> from penstock.policy.static import Static
+    >>> initial_replicas(guarded(Static(4)), {"clean": 2, "store": 8}, td_s=30.0)
+    {'clean': 2, 'store': 4}
+    """
+    inner: object = policy
+    while not isinstance(inner, Starts) and hasattr(inner, "policy"):  # guards keep what they wrap there
+        inner = inner.policy
+    wanted = inner.initial(pools, td_s) if isinstance(inner, Starts) else {}
+    return {name: max(1, min(pool, wanted.get(name, 1))) for name, pool in pools.items()}
+
+
 def decisions(snapshot: Snapshot, plan: Plan) -> tuple[Decision, ...]:
     """The plan beside what is active now, operator by operator."""
     return tuple(

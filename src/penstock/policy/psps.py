@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.errors import InputError
 from penstock.forecast.base import Forecast
-from penstock.metrics.paper import replicas_for
 from penstock.metrics.shares import propagate
-from penstock.metrics.snapshot import OperatorLoad, Snapshot
-from penstock.policy.base import Plan, Target
+from penstock.metrics.snapshot import Snapshot
+from penstock.policy.base import Plan
+from penstock.policy.expected import Expected, Shares, SourceRates, foreseen
+from penstock.policy.options import flag
 
 
 class Psps:
@@ -24,6 +24,7 @@ class Psps:
     `predecessor_backlog`: events queued at predecessors count too, times their shares (the papers' future work).
     `use_forecast`: the forecast of λ_G, where there is one, takes the place of its last value (likewise).
 
+    >>> from penstock.metrics.snapshot import OperatorLoad
     >>> o1 = OperatorLoad(name="o1", received_by={"in": 100}, processed=140, backlog=0, active=(0, 1), pool=16,
     ...                   execution_time_s=0.0166)
     >>> o2 = OperatorLoad(name="o2", received_by={"o1": 117}, processed=120, backlog=7, active=(0, 1), pool=16,
@@ -40,13 +41,10 @@ class Psps:
     """
 
     def __init__(self, *, predecessor_backlog: bool = False, use_forecast: bool = False) -> None:
-        for name, value in (("predecessor_backlog", predecessor_backlog), ("use_forecast", use_forecast)):
-            if not isinstance(value, bool):
-                raise InputError(f"policy 'psps': {name} must be true or false; got {value!r}")
-        self.predecessor_backlog = predecessor_backlog
-        self.use_forecast = use_forecast
-        self._entered: dict[str, float] = {}  # rates per second last known, by source
-        self._edges: dict[str, dict[str, float]] = {}  # the shares last known, θ_i^p
+        self.predecessor_backlog = flag("psps", "predecessor_backlog", predecessor_backlog)
+        self.use_forecast = flag("psps", "use_forecast", use_forecast)
+        self._rates = SourceRates()
+        self._shares = Shares()
 
     def __repr__(self) -> str:
         return f"Psps(predecessor_backlog={self.predecessor_backlog}, use_forecast={self.use_forecast})"
@@ -54,48 +52,23 @@ class Psps:
     def plan(self, snapshot: Snapshot, forecast: Forecast | None = None) -> Plan:
         """A target for every operator, in topological order."""
         entering, notes = self._entering(snapshot, forecast)
-        self._edges = {name: self._shares(load, snapshot) for name, load in snapshot.operators.items()}
-        new = propagate(entering, self._edges)
+        edges = self._shares.learn(snapshot)
+        new = propagate(entering, edges)
         waiting: Mapping[str, float] = {name: load.backlog for name, load in snapshot.operators.items()}
         if self.predecessor_backlog:
-            waiting = propagate(waiting, self._edges)
+            waiting = propagate(waiting, edges)
         total = sum(entering.values())
         targets = {
-            name: _target(load, _Expected(new[name], waiting[name], total), snapshot.td_s)
+            name: Expected(new[name], waiting[name], total).target(load, snapshot.td_s)
             for name, load in snapshot.operators.items()
         }
         return Plan(targets, (*notes, *_short_interval(snapshot)))
 
     def _entering(self, snapshot: Snapshot, forecast: Forecast | None) -> tuple[dict[str, float], tuple[str, ...]]:
         """λ̂_G(t+1) by source: its last value, or the forecast."""
-        last = {}
-        for source, count in snapshot.source_input.items():
-            rate = count / snapshot.interval_s
-            last[source] = self._entered.get(source, rate) if source in snapshot.incomplete else rate
-        self._entered = last
-        entering = {source: rate * snapshot.td_s for source, rate in last.items()}
-        if not self.use_forecast:
-            return entering, ()
-        expected = {source: forecast.rate(source) if forecast else None for source in last}
-        entering |= {source: rate * snapshot.td_s for source, rate in expected.items() if rate is not None}
-        silent = [source for source, rate in expected.items() if rate is None]
-        return entering, tuple(f"no forecast for source '{source}' yet: takes its last value" for source in silent)
-
-    def _shares(self, load: OperatorLoad, snapshot: Snapshot) -> dict[str, float]:
-        """θ_i^p for each predecessor p: 1 for a source; measured; or last known; or declared; or 1."""
-        known = self._edges.get(load.name, {})
-        trusted = load.name not in snapshot.incomplete
-        shares = {}
-        for predecessor, received in load.received_by.items():
-            sender = snapshot.operators.get(predecessor)
-            if predecessor in snapshot.source_input:
-                shares[predecessor] = 1.0
-            elif sender and sender.processed > 0 and trusted and predecessor not in snapshot.incomplete:
-                shares[predecessor] = received / sender.processed
-            else:
-                declared = load.declared_shares.get(predecessor, 1.0)
-                shares[predecessor] = known.get(predecessor, declared)
-        return shares
+        last = self._rates.learn(snapshot)
+        rates, notes = foreseen(last, forecast) if self.use_forecast else (last, ())
+        return {source: rate * snapshot.td_s for source, rate in rates.items()}, notes
 
 
 def _short_interval(snapshot: Snapshot) -> tuple[str, ...]:
@@ -108,28 +81,3 @@ def _short_interval(snapshot: Snapshot) -> tuple[str, ...]:
     if longest_s < snapshot.td_s:
         return ()
     return (f"td of {snapshot.td_s:g} s does not exceed the {longest_s:.4g} s of one event through the topology",)
-
-
-class _Expected:
-    """What an operator has to process in the next interval: new events, and those that wait already."""
-
-    __slots__ = ("entering", "new", "waiting")
-
-    def __init__(self, new: float, waiting: float, entering: float) -> None:
-        self.new = new
-        self.waiting = waiting
-        self.entering = entering
-
-    def __str__(self) -> str:
-        share = f", {self.new / self.entering:.4g} of {self.entering:.4g} entering" if self.entering > 0 else ""
-        return f"expects {self.new + self.waiting:.4g} events ({self.new:.4g} new{share}; {self.waiting:.4g} backlog)"
-
-
-def _target(load: OperatorLoad, expected: _Expected, td_s: float) -> Target:
-    events = expected.new + expected.waiting
-    if load.execution_time_s is None:
-        reason = f"{expected}, of unknown execution time: keeps {load.replicas} until one is measured"
-        return Target(max(1, load.replicas), reason, events)
-    need = events * load.execution_time_s / td_s
-    reason = f"{expected} of {load.execution_time_s * 1000:.4g} ms each: {need:.4g} replicas"
-    return Target(replicas_for(need), reason, events)

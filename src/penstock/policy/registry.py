@@ -3,24 +3,57 @@
 from __future__ import annotations
 
 from penstock.forecast.named import Named
+from penstock.policy.autoscale_plus import AutoscalePlus
 from penstock.policy.base import Policy
+from penstock.policy.ds2 import Ds2
+from penstock.policy.dstream import DStream
+from penstock.policy.flink import make_flink
+from penstock.policy.incremental import Incremental
+from penstock.policy.keda import Keda
+from penstock.policy.learning import Learning
+from penstock.policy.oracle import make_oracle
 from penstock.policy.psps import Psps
-from penstock.policy.static import make_static
+from penstock.policy.static import Workload, make_static
 
 POLICIES: Named[Policy] = Named("policy")
 POLICIES.register("psps", Psps)
 POLICIES.register("static", make_static, first="replicas")
+POLICIES.register("oracle", make_oracle)
+POLICIES.register("autoscale_plus", AutoscalePlus)
+POLICIES.alias("dabs", of="autoscale_plus")
+POLICIES.register("incremental", Incremental)
+POLICIES.register("learning", Learning, first="knowledge")
+POLICIES.register("ds2", Ds2)
+POLICIES.register("flink", make_flink, first="settings")
+POLICIES.register("keda", Keda, first="seconds")
+POLICIES.register("dstream", DStream, first="every_s")
 
 
 def make_policy(spec: str, **options: object) -> Policy:
-    """A policy from its name and options: `psps`, `psps:predecessor_backlog`, `static:4`, `static:peak`.
+    """A policy from its name and options: `psps`, `psps:predecessor_backlog`, `static:4`, `flink:short`.
 
-    `static:peak` and `static:mean` need the option `workload`. Guards are put around it by `guards.guarded`.
+    `static:peak`, `static:mean` and `oracle` need the option `workload`. Guards are put around it by `guards.guarded`.
 
     >>> make_policy("psps:predecessor_backlog,use_forecast").predecessor_backlog
     True
-    >>> make_policy("hope")
+    >>> make_policy("keda:seconds=10,cooldown_s=60")
+    Keda(10, cooldown_s=60)
+    >>> make_policy("hope")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    penstock.errors.InputError: policy: no such name 'hope'; known: psps, static
+    penstock.errors.InputError: policy: no such name 'hope'; known: ...
     """
     return POLICIES.make(spec, **options)
+
+
+def policy_for(spec: str, *, workload: Workload | None = None, forecaster: str | None = None) -> Policy:
+    """The policy of that name, with what is known beforehand; with a forecaster, one that can goes by its forecast.
+
+    >>> policy_for("psps", forecaster="drift").use_forecast, policy_for("psps:use_forecast=false").use_forecast
+    (True, False)
+    """
+    name = spec.partition(":")[0]
+    known = POLICIES.options(name)
+    more: dict[str, object] = {"workload": workload} if workload is not None and "workload" in known else {}
+    if forecaster is not None and "use_forecast" in known and "use_forecast" not in spec:
+        more["use_forecast"] = True
+    return make_policy(spec, **more)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from penstock.errors import InputError
@@ -14,12 +14,16 @@ from penstock.policy.base import Plan, Target
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What is known of a run beforehand: a trace's rates per second, and each operator's share and execution time."""
+    """What is known of a run beforehand: a trace's rates per second, and each operator's share and execution time.
+
+    `entering` has the events that enter the topology between two times, in seconds on the run's clock.
+    """
 
     peak_rate: float
     mean_rate: float
     shares: Mapping[str, float]
     execution_times_s: Mapping[str, float]
+    entering: Callable[[float, float], float] | None = None
 
 
 class Static:
@@ -40,13 +44,17 @@ class Static:
     def __repr__(self) -> str:
         return f"Static({self.replicas!r})"
 
+    def initial(self, pools: Mapping[str, int], td_s: float) -> dict[str, int]:  # noqa: ARG002
+        """Its numbers, within the pools; 1 for an operator that has none."""
+        return {name: min(pool, self._count(name, 1)) for name, pool in pools.items()}
+
     def plan(self, snapshot: Snapshot, forecast: Forecast | None = None) -> Plan:  # noqa: ARG002
         """The same as ever."""
-        targets = {}
-        for name, load in snapshot.operators.items():
-            count = self.replicas if isinstance(self.replicas, int) else self.replicas.get(name, load.replicas)
-            targets[name] = Target(max(1, count), self.why)
-        return Plan(targets)
+        counts = {name: self._count(name, load.replicas) for name, load in snapshot.operators.items()}
+        return Plan({name: Target(max(1, count), self.why) for name, count in counts.items()})
+
+    def _count(self, operator: str, otherwise: int) -> int:
+        return self.replicas if isinstance(self.replicas, int) else self.replicas.get(operator, otherwise)
 
 
 def make_static(replicas: int | str = 1, workload: Workload | None = None) -> Static:

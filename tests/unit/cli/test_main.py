@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 from penstock.cli.main import _write, app
 from penstock.engine.run import Run
+from penstock.forecast.registry import FORECASTERS
+from penstock.policy.registry import POLICIES
 
 MODULE = """
 from penstock.topology import Topology
@@ -153,10 +155,13 @@ CASES = {
         (*MINE, "--grouping", "random"),
         "--grouping must be one of shuffle, fields, load_balancing; got 'random'",
     ),
-    "unknown policy": ((*TWITTER, "--policy", "hope"), "policy: no such name 'hope'; known: psps, static"),
+    "unknown policy": (
+        (*TWITTER, "--policy", "hope"),
+        f"policy: no such name 'hope'; known: {', '.join(POLICIES.names)}",
+    ),
     "unknown forecaster": (
         (*TWITTER, "--forecaster", "prophecy"),
-        "forecaster: no such name 'prophecy'; known: drift, last_value, moving_average",
+        f"forecaster: no such name 'prophecy'; known: {', '.join(FORECASTERS.names)}",
     ),
     "unknown mode": ((*TWITTER, "--mode", "batch"), "mode must be one of realtime, microbatch; got 'batch'"),
     "no queue": ((*TWITTER, "--q-size", "0"), "q_size must be at least 1; got 0"),

@@ -10,6 +10,7 @@ from penstock.control.loop import Loop, Parts
 from penstock.control.monitor import Monitor
 from penstock.forecast.last_value import LastValue
 from penstock.metrics.interval import IntervalRules
+from penstock.metrics.utilisation import used
 from penstock.policy.guards import guarded
 from penstock.policy.psps import Psps
 from penstock.testing.clock import ManualClock
@@ -56,7 +57,7 @@ def make_rig():
         edge = wrap(plant) if wrap else plant
         records = Listed() if recorder is None else recorder
         monitor = Monitor(edge, IntervalRules(2.0, plant.declared()))
-        parts = Parts(monitor, guarded(policy or Psps()), edge, Analyzer("last_value", LastValue), records)
+        parts = Parts(monitor, guarded(policy or Psps()), edge, Analyzer("last_value", LastValue), records, used)
         loop = Loop(parts, clock)
         loop.step(clock.now())
         return Rig(clock, plant, loop, records)

@@ -12,8 +12,20 @@ from penstock.policy.registry import POLICIES, make_policy
 from penstock.policy.static import Workload
 from penstock.testing.loads import load, snapshot
 
-WORKLOAD = Workload(200, 50, {"a": 1.0, "b": 0.5}, {"a": 0.01, "b": 0.02})
-SPECS = {"static": ["static:3", "static:peak", "static:mean"]}
+
+def entering(start_s, end_s):
+    return 80.0 * (end_s - start_s)
+
+
+WORKLOAD = Workload(200, 50, {"a": 1.0, "b": 0.5}, {"a": 0.01, "b": 0.02}, entering)
+SPECS = {
+    "static": ["static:3", "static:peak", "static:mean"],
+    # Windows shorter than the test, so that they fill up, and no wait after the changes of every interval.
+    "flink": ["flink:short,stabilisation_s=0,window_s=10,down_interval_s=20"],
+    "keda": ["keda:cooldown_s=20"],
+    "autoscale_plus": ["autoscale_plus:iteration=3,settle=0", "autoscale_plus"],
+    "dstream": ["dstream:every_s=5"],
+}
 ALL = [spec for name in POLICIES.names for spec in SPECS.get(name, [name])]
 
 
@@ -23,12 +35,16 @@ def make(spec, guards):
     return guarded(policy, slots=20, scale_in_s=5) if guards else policy
 
 
+def counted(number, entered):
+    return {"backlog": number % 7, "busy_share": {0: entered * 0.01, 1: 0.0}}
+
+
 def intervals(count):
     for number in range(count):
         entered = 50 + (number * 37) % 100
         loads = [
-            load("a", {"in": entered}, backlog=number % 7, execution_time_s=0.01, replicas=1 + number % 3),
-            load("b", {"a": entered // 2}, execution_time_s=0.02, replicas=2),
+            load("a", {"in": entered}, execution_time_s=0.01, replicas=1 + number % 3, **counted(number, entered)),
+            load("b", {"a": entered // 2}, execution_time_s=0.02, replicas=2, busy_share={0: 0.5, 1: 0.25}),
         ]
         incomplete = {"b": "stale"} if number % 5 == 4 else {}
         yield snapshot({"in": entered}, loads, time_s=float(number), incomplete=incomplete)

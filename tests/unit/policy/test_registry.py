@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import InputError
+from penstock.policy.autoscale_plus import AutoscalePlus
 from penstock.policy.psps import Psps
-from penstock.policy.registry import make_policy
+from penstock.policy.registry import POLICIES, make_policy
 from penstock.policy.static import Static
 
 
@@ -21,8 +22,25 @@ def test_a_number_after_the_name():
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(InputError, match=r"policy: no such name 'pspx'; known: psps, static$"):
+    with pytest.raises(InputError, match=rf"policy: no such name 'pspx'; known: {', '.join(POLICIES.names)}"):
         make_policy("pspx")
+
+
+def test_the_peers_are_known():
+    assert {"oracle", "ds2", "flink", "keda", "dstream"} <= set(POLICIES.names)
+
+
+def test_those_of_dabs_storm_are_known():
+    assert {"autoscale_plus", "dabs", "incremental", "learning"} <= set(POLICIES.names)
+    assert isinstance(make_policy("dabs:iteration=4,combine=min"), AutoscalePlus)
+    assert make_policy("incremental:high=0.7").high == 0.7
+
+
+def test_the_value_after_the_name_is_the_option_that_is_given_most():
+    assert make_policy("flink:short").settings.window_s == 60
+    assert make_policy("keda:10").seconds == 10
+    assert make_policy("dstream:30").every_s == 30
+    assert make_policy("ds2:use_forecast").use_forecast is True
 
 
 def test_an_unknown_option_lists_the_known_ones():

@@ -1,0 +1,219 @@
+"""Flink: the autoscaler of Flink's Kubernetes operator."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from penstock.forecast.base import Forecast
+from penstock.metrics.paper import replicas_for
+from penstock.metrics.shares import propagate
+from penstock.metrics.snapshot import OperatorLoad, Snapshot
+from penstock.policy.base import Plan, Target
+from penstock.policy.checks import choice
+from penstock.policy.expected import Shares, distrusted, kept
+from penstock.policy.flink_settings import SETTINGS, FlinkSettings
+from penstock.policy.rates import TrueRates
+from penstock.policy.window import Largest, merged
+
+_LEAST_FACTOR = 0.4  # a scale-in takes away at most 60 %
+_ROUNDING = 1e-9
+
+
+class Flink:
+    """Flink's autoscaler: replicas for a target utilisation, from the true rates over a window of intervals.
+
+        true rate_i   = in rate_i / busy share_i
+        target_i      = in rate_i + d(backlog_i)/dt where a source feeds it; below, Σ_p target_p · θ_i^p
+        capacity_i(u) = backlog_i / catch_up + target_i · restart / catch_up + target_i / u
+        r_i           = ⌈replicas_i · max(0.4, capacity_i(0.7) / true rate_i)⌉
+
+    It acts only if an operator that would change has a true rate outside [capacity(u_max), capacity(u_min)]. A
+    scale-in waits until it was wished for `down_interval_s`, and goes to the largest wish in that time. After any
+    change of replicas, and at the start, it looks at nothing for `stabilisation_s`, and the window begins anew.
+
+    A backlog counts for its operator and, times the shares, for all below: Flink's back pressure would keep these
+    events at the source. Flink also waits until the window is full; here it decides on what the window has.
+
+    >>> from penstock.testing.loads import load, snapshot
+    >>> busy = load("clean", {"in": 5400}, replicas=2, busy_share={0: 0.9, 1: 0.9})
+    >>> flink = Flink(FlinkSettings(catch_up_s=0, stabilisation_s=0, u_max=0.8))
+    >>> plan = flink.plan(snapshot({"in": 5400}, [busy], time_s=60.0, interval_s=60.0, td_s=60.0))
+    >>> plan.targets["clean"].replicas, plan.targets["clean"].reason
+    (3, '90 events per second to process, 0 backlog: needs capacity for 128.6 per second, has 100: 2.571 replicas')
+
+    Apache Flink Kubernetes Operator, "Autoscaler"; the rates are those of DS2 (Kalavri et al., OSDI 2018).
+    """
+
+    def __init__(self, settings: FlinkSettings | None = None) -> None:
+        self.settings = settings or FlinkSettings()
+        self._shares = Shares()
+        self._rates = TrueRates()
+        self._window: deque[Snapshot] = deque()  # complete intervals, none older than the window
+        self._before: Snapshot | None = None  # the complete interval before the window
+        self._replicas: dict[str, int] = {}  # in the snapshot before
+        self._time_s: float | None = None  # of the snapshot before
+        self._changed_s = 0.0  # when replicas last changed, or the start
+        self._downs: dict[str, _Down] = {}  # scale-ins that wait
+
+    def __repr__(self) -> str:
+        return f"Flink({self.settings!r})"
+
+    def plan(self, snapshot: Snapshot, forecast: Forecast | None = None) -> Plan:  # noqa: ARG002
+        """A target for every operator, in topological order."""
+        self._look(snapshot)
+        passed_s, wait_s = snapshot.time_s - self._changed_s, self.settings.stabilisation_s
+        if passed_s < wait_s:
+            self._before = self._before if snapshot.incomplete else snapshot
+            why = f"waits until {wait_s:g} s after the start or the last change, {passed_s:.4g} s ago"
+            return _nothing(snapshot, why)
+        if not snapshot.incomplete:
+            self._window.append(snapshot)
+        self._trim(snapshot.time_s)
+        if not self._window:
+            return _nothing(snapshot, f"no complete interval in the last {self.settings.window_s:g} s")
+        return self._decide(snapshot, self._needs())
+
+    def _look(self, snapshot: Snapshot) -> None:
+        """Begin anew where the replicas are others than in the snapshot before, or the clock went back."""
+        replicas = {name: load.replicas for name, load in snapshot.operators.items()}
+        if self._time_s is None:
+            self._changed_s = snapshot.time_s - snapshot.interval_s
+        elif replicas != self._replicas or snapshot.time_s <= self._time_s:
+            self._changed_s = min(self._time_s, snapshot.time_s)
+            last = self._window[-1] if self._window else self._before
+            self._before = last if last and last.time_s < snapshot.time_s else None
+            self._window.clear()
+            self._downs.clear()
+        self._replicas, self._time_s = replicas, snapshot.time_s
+
+    def _trim(self, now_s: float) -> None:
+        """Forget the intervals that ended before the window, but keep the last of them for its backlog."""
+        while self._window and self._window[0].time_s <= now_s - self.settings.window_s:
+            self._before = self._window.popleft()
+
+    def _needs(self) -> dict[str, _Need]:
+        """What each operator has to do, and can do, by the intervals of the window."""
+        window, before = list(self._window), self._before
+        if before is None:  # the first interval has no growth of its backlog: it is what the others grow from
+            before, window = window[0], window[1:] or window
+        seen = merged(window)
+        edges, rates = self._shares.learn(seen), self._rates.learn(seen)
+        targets = propagate({name: _from_sources(load, seen, before) for name, load in seen.operators.items()}, edges)
+        backlogs = propagate({name: load.backlog for name, load in seen.operators.items()}, edges)
+        return {name: _Need(targets[name], backlogs[name], rates[name]) for name in seen.operators}
+
+    def _decide(self, snapshot: Snapshot, needs: Mapping[str, _Need]) -> Plan:
+        """All wishes, if one of them is for an operator outside its bounds."""
+        targets = {
+            name: distrusted(load, snapshot) or self._wish(load, needs.get(name, _Need()), snapshot)
+            for name, load in snapshot.operators.items()
+        }
+        changes = {name: load for name, load in snapshot.operators.items() if targets[name].replicas != load.replicas}
+        if not any(self._outside(needs[name], load) for name, load in changes.items() if name in needs):
+            bounds = f"{self.settings.u_min:g} to {self.settings.u_max:g}"
+            why = f"no operator that would change is outside a utilisation of {bounds}"
+            targets |= {name: targets[name].limited(max(1, load.replicas), why) for name, load in changes.items()}
+        return Plan(targets)
+
+    def _wish(self, load: OperatorLoad, need: _Need, snapshot: Snapshot) -> Target:
+        if need.true_rate is None:
+            return kept(load, f"{need}, no busy time measured yet")
+        capacity = self.settings.capacity(need.target, need.backlog, self.settings.target_utilisation)
+        replicas = max(1, load.replicas)
+        has = need.true_rate * replicas
+        wanted = f"{need}: needs capacity for {capacity:.4g} per second, has {has:.4g}: {capacity / need.true_rate:.4g}"
+        target = Target(scaled(replicas, capacity, has), f"{wanted} replicas", need.target * snapshot.td_s)
+        if target.replicas >= replicas:
+            self._downs.pop(load.name, None)
+            return target
+        return self._delayed(target, load, snapshot.time_s)
+
+    def _delayed(self, target: Target, load: OperatorLoad, time_s: float) -> Target:
+        """A scale-in to the largest wish of the down interval, once that is over."""
+        wait_s = self.settings.down_interval_s
+        down = self._downs.setdefault(load.name, _Down(time_s, Largest(wait_s)))
+        largest = down.wishes.add(time_s, target.replicas)
+        passed_s = time_s - down.since_s
+        if passed_s < wait_s:
+            return target.limited(load.replicas, f"scale-in waits for {wait_s:g} s, {passed_s:.4g} s so far")
+        if largest > target.replicas:
+            return target.limited(largest, f"{largest} is the largest wish of the last {wait_s:g} s")
+        return target
+
+    def _outside(self, need: _Need, load: OperatorLoad) -> bool:
+        has = (need.true_rate or 0.0) * max(1, load.replicas)
+        least, most = (
+            self.settings.capacity(need.target, need.backlog, utilisation)
+            for utilisation in (self.settings.u_max, self.settings.u_min)
+        )
+        return has < least * (1 - _ROUNDING) or has > most * (1 + _ROUNDING)
+
+
+def scaled(replicas: int, capacity: float, true_rate: float) -> int:
+    """So many replicas times what is needed over what is there, but no scale-in by more than 60 %.
+
+    >>> scaled(10, capacity=50 / 1.0, true_rate=100), scaled(10, 60 / 0.8, 100), scaled(2, 100 / 0.5, 40)
+    (5, 8, 10)
+    >>> scaled(10, capacity=0, true_rate=100)
+    4
+    """
+    return replicas_for(max(_LEAST_FACTOR, capacity / true_rate) * replicas)
+
+
+def make_flink(
+    settings: str = "default",
+    *,
+    target_utilisation: float | None = None,
+    u_max: float | None = None,
+    u_min: float | None = None,
+    catch_up_s: float | None = None,
+    restart_s: float | None = None,
+    window_s: float | None = None,
+    stabilisation_s: float | None = None,
+    down_interval_s: float | None = None,
+) -> Flink:
+    """`flink`, or `flink:short` for the short settings; single ones go before either.
+
+    >>> make_flink("short", restart_s=0).settings.window_s
+    60
+    """
+    # All arguments but the first, where they are given.
+    given = {name: value for name, value in locals().items() if name != "settings" and value is not None}
+    return Flink(replace(SETTINGS[choice("flink", "settings", settings, tuple(SETTINGS))], **given))
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """What an operator has to process, in events per second and waiting ones, and what a busy replica does."""
+
+    target: float = 0.0
+    backlog: float = 0.0
+    true_rate: float | None = None  # per replica
+
+    def __str__(self) -> str:
+        return f"{self.target:.4g} events per second to process, {self.backlog:.4g} backlog"
+
+
+@dataclass(slots=True)
+class _Down:
+    """A scale-in that waits: since when it is wished for without a break, and to how many."""
+
+    since_s: float
+    wishes: Largest
+
+
+def _from_sources(load: OperatorLoad, seen: Snapshot, before: Snapshot) -> float:
+    """The target rate that sources cause at an operator: in rate + d(backlog)/dt, of what they sent."""
+    received = load.received
+    if not received or not seen.interval_s > 0:
+        return 0.0
+    part = sum(count for sender, count in load.received_by.items() if sender in seen.source_input) / received
+    span_s, earlier = seen.time_s - before.time_s, before.operators.get(load.name)
+    growth = (load.backlog - earlier.backlog) / span_s if earlier and span_s > 0 else 0.0
+    return part * max(0.0, load.processed / seen.interval_s + growth)
+
+
+def _nothing(snapshot: Snapshot, why: str) -> Plan:
+    return Plan({name: kept(load, why) for name, load in snapshot.operators.items()})

@@ -1,0 +1,101 @@
+"""The arrays that the kernels work on, one named group for each thing that they belong to."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Small = NDArray[np.int32]
+Flags = NDArray[np.int8]
+
+NONE = -1  # the end of a list
+BUCKETS = 1024  # of the latency histogram; the last one holds whatever is longer
+
+PROCESSED, TIMED_OUT = 0, 1  # fates of a queued event
+Q_SIZE, T_OUT, RESTART = 0, 1, 2  # causes of a drop
+CAUSES = ("q_size", "t_out", "restart")
+
+
+class Events(NamedTuple):
+    """Events on their way to an operator, in order of time."""
+
+    time: Floats  # when each left its sender
+    born: Floats  # when its source event entered
+    source: Ints  # number of its source event
+    value: Small  # what it is, as an index into the operator's tables
+    row: Small  # which sender it comes from
+
+
+class Queue(NamedTuple):
+    """Events at one operator, in order of arrival; through them runs one list for each replica."""
+
+    start: Floats
+    finish: Floats
+    born: Floats
+    source: Ints
+    value: Small
+    row: Small
+    next: Ints
+    fate: Flags
+    size: Ints  # places filled, events alive
+
+
+class Replicas(NamedTuple):
+    """The replicas of one operator: where their lists begin and end, when they are free, and what they counted."""
+
+    head: Ints
+    tail: Ints
+    unfinished: Ints  # the first event not finished when the last one arrived; kept where a queue is bounded
+    waiting: Ints  # events from there on
+    free: Floats
+    processed: Ints
+    busy: Floats
+    received: Ints  # by replica and sending operator
+    dropped: Ints  # by replica and cause
+    emitted: Ints  # by replica and output edge
+
+
+class Work(NamedTuple):
+    """What an operator does with an event, by the event's value."""
+
+    service: Floats  # seconds
+    key: Ints  # stable hash of the key
+    counts: Small  # events given, by stream and value, where there is a table of them
+    first: Small  # value of the first event given, by edge and value; without a table, what is added to the value
+    share: Floats  # selectivity by stream
+    stream: Ints  # of each edge
+    rows: Ints  # the first row that each edge has at its receiver
+    rules: Ints  # how counts come about, whether service times are exponential, the most events for one
+    drawn: NDArray[np.uint64]  # state of the random numbers
+
+
+TABLE, WHOLE, ONE_OF, ALIKE = 0, 1, 2, 3  # how many events are given: see `model.giving`
+
+
+class Tracking(NamedTuple):
+    """Source events in flight, as a ring; not used where no event ever becomes two."""
+
+    parts: Small  # derived events that are still on their way
+    last: Floats  # when the last of them left
+    failed: Flags
+    base: Ints  # the oldest one in flight, and the number of the next
+    used: Ints  # 1 where tracking is on
+
+
+class Tally(NamedTuple):
+    """What became of the source events so far."""
+
+    latency: Ints  # histogram
+    times: Floats  # total and greatest latency in s, the target in s
+    counts: Ints  # out, failed, late
+
+
+class Routes(NamedTuple):
+    """Who of an operator's replicas gets events."""
+
+    active: Ints
+    length: Ints  # how many of them

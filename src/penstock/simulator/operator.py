@@ -1,0 +1,293 @@
+"""One simulated operator: its queues, its replicas, and who gets its events."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
+
+import numpy as np
+
+from penstock.errors import InputError
+from penstock.grouping.kernels import publish_to_all, senders
+from penstock.metrics.counters import OperatorCounters, ReplicaCounters
+from penstock.names import one_of
+from penstock.simulator.arrays import CAUSES, NONE, RESTART, Events, Floats, Queue, Replicas, Routes, Tally, Tracking
+from penstock.simulator.kernels import (
+    FIELDS,
+    LEAST_WORK,
+    LOAD_BALANCING,
+    SHUFFLE,
+    compact,
+    give,
+    holders_of,
+    settle_all,
+    take,
+)
+from penstock.simulator.model import OperatorModel
+from penstock.simulator.options import SimulationOptions
+
+KINDS = {"shuffle": SHUFFLE, "fields": FIELDS, "load_balancing": LOAD_BALANCING, "least_work": LEAST_WORK}
+_FIRST_ROOM = 1 << 12
+
+
+def empty_events(shape: int | tuple[int, int]) -> Events:
+    """Room for events."""
+    return Events(
+        np.empty(shape),
+        np.empty(shape),
+        np.empty(shape, np.int64),
+        np.empty(shape, np.int32),
+        np.empty(shape, np.int32),
+    )
+
+
+class SimulatedOperator:
+    """Takes events and gives events; everything in between is decided by the kernels."""
+
+    def __init__(self, model: OperatorModel, options: SimulationOptions, tracking: Tracking, tally: Tally) -> None:
+        self.model = model
+        self.name = model.operator.name
+        self.pool = model.operator.pool
+        one_of(f"{model.operator}: grouping", model.operator.grouping, KINDS)
+        self._kind = KINDS[model.operator.grouping]
+        self._options = options
+        self._tracking, self._tally = tracking, tally
+        self._queue = _empty_queue(_FIRST_ROOM)
+        self._replicas = _empty_replicas(model)
+        self._senders = senders(len(model.origin), self.pool)
+        self._seats = np.full((len(model.origin), 2), -1)  # number and count of the senders, by row
+        self._routes = Routes(np.arange(self.pool), np.ones(1, np.int64))
+        self._used, self._step = np.zeros(self.pool), 0.0
+        self._outputs = empty_events((len(model.outputs), _FIRST_ROOM))
+        self._filled = np.zeros(len(model.outputs), np.int64)
+        self._limits = np.array([options.hop_s, options.t_out_s or np.inf, np.inf])
+        self._bound()
+
+    @property
+    def active(self) -> tuple[int, ...]:
+        """The replicas that get events."""
+        return tuple(self._routes.active[: self._routes.length[0]].tolist())
+
+    @property
+    def backlog(self) -> int:
+        """Events sent to it that have not finished."""
+        return int(self._queue.size[1])
+
+    @property
+    def dropped(self) -> int:
+        """Events it dropped so far."""
+        return int(self._replicas.dropped.sum())
+
+    def take(self, events: Events) -> None:
+        """Queue events, given in order of time."""
+        count = len(events.time)
+        if not count:
+            return
+        self._make_room(count)
+        take(
+            events,
+            self.model.origin,
+            self._queue,
+            self._replicas,
+            self.model.work,
+            self._senders,
+            self._routes,
+            self._kind,
+            self._limits,
+            self._tracking,
+            self._tally,
+        )
+
+    def give(self, until_s: float) -> None:
+        """Let leave what finishes by then; `outputs` has it."""
+        self._filled[:] = 0
+        if not self._queue.size[1]:
+            return
+        work = self.model.work
+        while not give(
+            self._queue,
+            self._replicas,
+            work,
+            until_s,
+            self._outputs,
+            self._filled,
+            self._tracking,
+            self._tally,
+        ):
+            self._widen()
+
+    def output(self, edge: int) -> Events:
+        """What the last `give` sent along one of the output edges."""
+        count = self._filled[edge]
+        time, born, source, value, row = self._outputs
+        return Events(
+            time[edge, :count], born[edge, :count], source[edge, :count], value[edge, :count], row[edge, :count]
+        )
+
+    def activate(self, replicas: Sequence[int], now_s: float) -> None:
+        """Send to exactly these from now on; new ones work after the activation delay."""
+        active = sorted(replicas)
+        wrong = [replica for replica in active if not 0 <= replica < self.pool]
+        if wrong or not active or len(set(active)) < len(active):
+            raise InputError(
+                f"{self.model.operator}: replicas must be among 0..{self.pool - 1}, each once; got {list(replicas)}"
+            )
+        new = [replica for replica in active if replica not in self.active]
+        ready_s = now_s + self._options.activation_delay_s if now_s > 0 else now_s
+        self._replicas.free[new] = np.maximum(self._replicas.free[new], ready_s)
+        self._routes.active[: len(active)] = active
+        self._routes.length[0] = len(active)
+        self._bound()
+        self._publish()
+
+    def publish(self, used: Mapping[int, float], step: float) -> None:
+        """Take new utilisations."""
+        self._used[:] = 0.0
+        for replica, value in used.items():
+            self._used[replica] = value
+        self._step = step
+        self._publish()
+
+    def seat(self, active: Mapping[str, Sequence[int]]) -> None:
+        """Number the senders anew: a sender whose place among them has changed starts its round again."""
+        names, changed = self.model.senders, False
+        before = dict(zip(names, np.cumsum([0, *(len(active[name]) for name in names)]), strict=False))
+        of = sum(len(active[name]) for name in names)
+        for edge in self.model.inputs:
+            sending = active[edge.stream.sender]
+            for row, replica in self._rows(edge.row):
+                rank = sending.index(replica) if replica in sending else replica
+                number = (int(before[edge.stream.sender]) + rank) % of
+                if (self._seats[row] != (number, of)).any():
+                    self._seats[row] = number, of
+                    self._senders.turn[row] = number
+                    changed = True
+        if changed:
+            self._publish()
+
+    def restart(self, until_s: float, *, lossy: bool) -> None:
+        """Stand still until then; what has not finished is shared out anew, or lost."""
+        queue, replicas = self._queue, self._replicas
+        alive = np.flatnonzero(queue.fate[: queue.size[0]] >= 0)
+        holders = holders_of(queue, replicas)[alive]
+        waiting = Events(
+            np.full(len(alive), until_s - self._options.hop_s),
+            queue.born[alive],
+            queue.source[alive],
+            queue.value[alive],
+            queue.row[alive],
+        )
+        queue.size[:] = 0
+        replicas.head[:], replicas.tail[:], replicas.unfinished[:], replicas.waiting[:] = NONE, NONE, NONE, 0
+        replicas.free[:] = until_s
+        if lossy:
+            np.add.at(replicas.dropped, (holders, RESTART), 1)
+            settle_all(self._tracking, self._tally, waiting)
+        else:  # received by the replica that gets it now instead
+            np.subtract.at(replicas.received, (holders, self.model.origin[waiting.row]), 1)
+            self.take(waiting)
+
+    def counters(self) -> OperatorCounters:
+        """The counters now."""
+        counted, names = self._replicas, self.model.senders
+        received, dropped, emitted = counted.received.tolist(), counted.dropped.tolist(), counted.emitted.tolist()
+        processed, busy = counted.processed.tolist(), counted.busy.tolist()
+        queued = (counted.received.sum(axis=1) - counted.processed - counted.dropped.sum(axis=1)).tolist()
+        streams = {edge.stream.name: place for place, edge in enumerate(self.model.outputs)}
+        replicas = {
+            replica: ReplicaCounters(
+                received=dict(zip(names, received[replica], strict=True)),
+                processed=processed[replica],
+                emitted={name: emitted[replica][place] for name, place in streams.items()},
+                sent=_by_receiver(self.model, emitted[replica]),
+                dropped={cause: n for cause, n in zip(CAUSES, dropped[replica], strict=True) if n},
+                busy_s=busy[replica],
+                cpu_s=busy[replica],
+                queued=queued[replica],
+            )
+            for replica in range(self.pool)
+        }
+        return OperatorCounters(replicas, self.active, self.pool, self.backlog)
+
+    def sources_born_before(self, time_s: float) -> list[int]:
+        """The source events that entered before then and of which something is here."""
+        queue, fill = self._queue, self._queue.size[0]
+        old = (queue.fate[:fill] >= 0) & (queue.born[:fill] < time_s)
+        return [int(source) for source in queue.source[:fill][old]]
+
+    def track(self, tracking: Tracking) -> None:
+        """Keep track of source events there from now on."""
+        self._tracking = tracking
+
+    def _rows(self, first: int) -> list[tuple[int, int]]:
+        """The rows of one edge's senders, each with the sender's replica."""
+        later = [edge.row for edge in self.model.inputs if edge.row > first]
+        end = min(later, default=len(self.model.origin))
+        return [(row, row - first) for row in range(first, end)]
+
+    def _publish(self) -> None:
+        if self._kind == LOAD_BALANCING:
+            count = int(self._routes.length[0])
+            publish_to_all(self._senders, self._seats, self._routes.active, count, self._used, self._step)
+
+    def _bound(self) -> None:
+        """Each active replica may hold its part of q_size."""
+        if self._options.q_size is not None:
+            self._limits[2] = math.ceil(self._options.q_size / int(self._routes.length[0]))
+
+    def _make_room(self, count: int) -> None:
+        fill, alive = self._queue.size.tolist()
+        room = len(self._queue.start)
+        if fill + count <= room:
+            return
+        while alive + count > room // 2:  # at least half is free afterwards, so that copying stays rare
+            room *= 2
+        queue = _empty_queue(room)
+        compact(self._queue, self._replicas, queue)
+        self._queue = queue
+
+    def _widen(self) -> None:
+        edges, room = self._outputs.time.shape
+        wider = empty_events((edges, 2 * room))
+        columns = zip(self._outputs, wider, strict=True)
+        for old, new in cast("Iterable[tuple[Floats, Floats]]", columns):
+            new[:, :room] = old
+        self._outputs = wider
+
+
+def _empty_queue(room: int) -> Queue:
+    return Queue(
+        start=np.empty(room),
+        finish=np.empty(room),
+        born=np.empty(room),
+        source=np.empty(room, np.int64),
+        value=np.empty(room, np.int32),
+        row=np.empty(room, np.int32),
+        next=np.empty(room, np.int64),
+        fate=np.empty(room, np.int8),
+        size=np.zeros(2, np.int64),
+    )
+
+
+def _empty_replicas(model: OperatorModel) -> Replicas:
+    pool, senders_ = model.operator.pool, len(model.senders)
+    return Replicas(
+        head=np.full(pool, NONE),
+        tail=np.full(pool, NONE),
+        unfinished=np.full(pool, NONE),
+        waiting=np.zeros(pool, np.int64),
+        free=np.zeros(pool),
+        processed=np.zeros(pool, np.int64),
+        busy=np.zeros(pool),
+        received=np.zeros((pool, senders_), np.int64),
+        dropped=np.zeros((pool, len(CAUSES)), np.int64),
+        emitted=np.zeros((pool, len(model.outputs)), np.int64),
+    )
+
+
+def _by_receiver(model: OperatorModel, emitted: Sequence[int]) -> dict[str, int]:
+    sent: dict[str, int] = {}
+    for edge, count in zip(model.outputs, emitted, strict=True):
+        sent[edge.receiver] = sent.get(edge.receiver, 0) + count
+    return sent

@@ -1,0 +1,94 @@
+"""What a simulation came to."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.metrics.paper import overestimated_replicas, processed_ratio, saved_resources, throughput_degradation
+from penstock.policy.static import Workload
+from penstock.simulator.history import History
+from penstock.simulator.plant import Plant
+
+ON_TIME = 0.99  # the share of events that must be on time for a policy to meet the target
+PERCENTILES = {"p50": 0.5, "p99": 0.99}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulationResult:
+    """The papers' four metrics and what else compares policies; all of them count source events.
+
+    `late_ratio` has the events over the target, those that failed, and those that were over it when the simulation
+    ended. `dropped` counts events at operators, by cause. `replica_seconds` go on until the last event has left.
+    """
+
+    policy: str
+    saved_resources: float
+    throughput_degradation: float
+    processed_ratio: float
+    latency_ms: dict[str, float]
+    late_ratio: float
+    replica_seconds: float
+    oracle_ratio: float
+    reconfigurations: int
+    max_backlog: int
+    dropped: dict[str, int]
+    events: int
+    wall_s: float
+    r_over: int
+    backlog: int  # events that had not finished at the end
+    target_ms: float
+    history: History = field(repr=False, compare=False)
+
+    @property
+    def meets_target(self) -> bool:
+        """Whether enough events were on time."""
+        return self.late_ratio <= 1 - ON_TIME
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs: what is no number is null."""
+        shown = {name: value for name, value in vars(self).items() if name != "history"}
+        return {name: _plain(value) for name, value in shown.items()} | {"meets_target": self.meets_target}
+
+
+def summarised(name: str, plant: Plant, history: History, workload: Workload, *, wall_s: float) -> SimulationResult:
+    """The result of a simulation that has ended."""
+    r_over = overestimated_replicas(workload.peak_rate, workload.shares, workload.execution_times_s)
+    replicas = history.total_replicas
+    played = [(row, count) for row, count in enumerate(history.entered) if count]
+    latency = plant.latency()
+    dropped: dict[str, int] = {}
+    for operator in plant.operators.values():
+        for cause, count in operator.counters().total.dropped.items():
+            dropped[cause] = dropped.get(cause, 0) + count
+    late = plant.late + plant.failed + plant.unfinished_late()
+    return SimulationResult(
+        policy=name,
+        saved_resources=saved_resources([float(replicas[row]) for row, _ in played], r_over),
+        throughput_degradation=throughput_degradation(
+            [count for _, count in played], [history.left[row] for row, _ in played]
+        ),
+        processed_ratio=processed_ratio(plant.out, plant.events),
+        latency_ms={"mean": latency.mean_ms} | {key: latency.percentile_ms(q) for key, q in PERCENTILES.items()},
+        late_ratio=late / plant.events if plant.events else math.nan,
+        replica_seconds=float(replicas @ history.lengths_s) if history.lengths_s else 0.0,
+        oracle_ratio=math.nan,
+        reconfigurations=history.changes,
+        max_backlog=max(history.backlog, default=0),
+        dropped=dropped,
+        events=plant.events,
+        wall_s=round(wall_s, 3),
+        r_over=r_over,
+        backlog=plant.backlog,
+        target_ms=1000 * plant.options.target_s,
+        history=history,
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, float):
+        return round(value, 6) if math.isfinite(value) else None
+    return value

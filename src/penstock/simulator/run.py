@@ -1,0 +1,106 @@
+"""A whole simulation: the plant, the control loop around it, and what it came to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from penstock.control.analyze import Analyzer
+from penstock.control.declare import declared
+from penstock.control.loop import Loop, Parts, check_td
+from penstock.control.monitor import Monitor
+from penstock.control.ports import Records
+from penstock.control.step import Step
+from penstock.errors import InputError
+from penstock.forecast.registry import make_forecaster
+from penstock.metrics.interval import IntervalRules
+from penstock.metrics.utilisation import Measure, booked
+from penstock.policy.base import Policy, initial_replicas
+from penstock.policy.static import Workload
+from penstock.simulator.arrivals import Arrivals
+from penstock.simulator.history import History
+from penstock.simulator.model import Model
+from penstock.simulator.options import SimulationOptions
+from penstock.simulator.plant import Plant
+from penstock.simulator.result import SimulationResult, summarised
+from penstock.topology import Topology
+
+Progress = Callable[[float, float], None]  # called with the time simulated so far and the time at which input ends
+
+
+class StandingClock:
+    """The plant's time; nobody sleeps on it, the simulation moves the plant itself."""
+
+    def __init__(self, plant: Plant) -> None:
+        self._plant = plant
+
+    def now(self) -> float:
+        """The time."""
+        return self._plant.now_s
+
+    def sleep_until(self, time_s: float) -> None:
+        """Let the plant work until then."""
+        self._plant.advance(time_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """What to simulate: a topology and its tables, its input, the policy, and what is known of the workload."""
+
+    topology: Topology
+    model: Model
+    arrivals: Callable[[], Mapping[str, Arrivals]]  # made anew for every simulation
+    workload: Workload
+    options: SimulationOptions = field(default_factory=SimulationOptions)
+    replicas: Mapping[str, int] = field(default_factory=dict)  # to begin with; the policy's own wish where not said
+
+
+def simulate(
+    setup: Setup,
+    policy: Policy,
+    *,
+    name: str = "",
+    forecaster: str | None = None,
+    recorder: Records | None = None,
+    measure: Measure = booked,
+    progress: Progress | None = None,
+) -> SimulationResult:
+    """Play the whole input through the topology under a policy, then let what is queued finish."""
+    started = time.perf_counter()
+    options = setup.options
+    check_td(options.td_s)
+    plant = Plant(setup.model, setup.arrivals(), options)
+    _begin(plant, setup, policy)
+    rules = IntervalRules(options.td_s, declared(setup.topology))
+    analyzer = Analyzer(forecaster, lambda: make_forecaster(forecaster)) if forecaster else None
+    loop = Loop(Parts(Monitor(plant, rules), policy, plant, analyzer, recorder, measure), StandingClock(plant))
+    history = History(list(setup.model.operators))
+    plant.advance(options.first_step_s)
+    loop.step(plant.now_s)
+    while plant.now_s < plant.end_s or plant.backlog:
+        before = plant.active()
+        plant.advance(plant.now_s + options.td_s)
+        step = loop.step(plant.now_s)
+        plant.settle_changes()
+        history.add(plant, before, _changes(step))
+        if progress is not None:
+            progress(min(plant.now_s, plant.end_s), plant.end_s)
+    return summarised(name, plant, history, setup.workload, wall_s=time.perf_counter() - started)
+
+
+def _begin(plant: Plant, setup: Setup, policy: Policy) -> None:
+    """Start with the replicas that were asked for, or that the policy wants before it has seen anything."""
+    pools = {name: operator.pool for name, operator in plant.operators.items()}
+    wanted = dict(initial_replicas(policy, pools, setup.options.td_s)) | dict(setup.replicas)
+    for name, count in wanted.items():
+        if name not in pools:
+            raise InputError(f"replicas: no operator {name!r}; known: {', '.join(pools)}")
+        if not 1 <= count <= pools[name]:
+            raise InputError(f"replicas of '{name}' must be from 1 to its pool of {pools[name]}; got {count}")
+        plant.set_replicas(name, tuple(range(count)))
+    plant.begin()
+
+
+def _changes(step: Step) -> int:
+    return sum(decision.changed and decision.operator not in step.not_executed for decision in step.decisions)
