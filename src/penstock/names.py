@@ -23,5 +23,5 @@ def one_of(thing: str, name: str, known: Iterable[str]) -> str:
 
 def hint(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'psps'?`, or nothing where no known name is near."""
-    near = get_close_matches(name, list(known), n=1)
+    near = get_close_matches(str(name), list(known), n=1)
     return f"; did you mean {near[0]!r}?" if near else ""

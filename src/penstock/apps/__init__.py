@@ -15,6 +15,7 @@ from penstock.apps.events.values import values
 from penstock.apps.options import AppOptions, SinkFactory
 from penstock.apps.user import load_topology
 from penstock.errors import InputError
+from penstock.names import hint
 
 APPS = {
     app.name: app
@@ -35,7 +36,8 @@ APPS = {
 def find_app(name: str) -> App:
     """The shipped application of that name."""
     if name not in APPS:
-        raise InputError(f"app {name!r}: no such application; known: {', '.join(APPS)}, or module:topology of your own")
+        own = "or module:topology of your own"
+        raise InputError(f"app {name!r}: no such application; known: {', '.join(APPS)}, {own}{hint(name, APPS)}")
     return APPS[name]
 
 

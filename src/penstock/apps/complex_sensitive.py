@@ -60,6 +60,7 @@ def _place_branch(topology: Topology, dispatcher: Operator, tuning: Tuning, seed
         Waiting(locate, times),
         inputs=dispatcher["places"],
         selectivity=1.0,
+        cost_by="code",
         **tuning.declared("sensitive"),
     )
     return topology.operator(

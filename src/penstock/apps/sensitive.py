@@ -17,6 +17,8 @@ def build(options: AppOptions) -> Topology:
     topology = Topology("sensitive")
     source = topology.source("source")
     times = TimeByValue("value", times_of_values(options.seed, tuning.service_ms["bolt"]))
-    done = topology.operator("bolt", Waiting(work, times), inputs=source, selectivity=1.0, **tuning.declared("bolt"))
+    done = topology.operator(
+        "bolt", Waiting(work, times), inputs=source, selectivity=1.0, cost_by="value", **tuning.declared("bolt")
+    )
     topology.operator("end", tuning.sink("end"), inputs=done, selectivity=0.0, **tuning.declared("end"))
     return topology

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from penstock.cli.request import RunRequest, workload_of
+from penstock.cli.request import RunRequest
 from penstock.control.analyze import Analyzer
-from penstock.control.declare import declared
+from penstock.control.declare import declared, workload_of
 from penstock.control.loop import Loop, Parts, check_td
 from penstock.control.monitor import Monitor
 from penstock.engine.run import Run
@@ -22,9 +22,9 @@ from penstock.metrics.interval import IntervalRules
 from penstock.metrics.recorder import Recorder
 from penstock.metrics.rows import RunRow
 from penstock.metrics.store import Store
-from penstock.policy.base import Policy
+from penstock.policy.base import Policy, initial_replicas
 from penstock.policy.guards import guarded
-from penstock.policy.registry import make_policy
+from penstock.policy.registry import policy_for
 from penstock.policy.static import Static, Workload
 from penstock.topology import Topology
 from penstock.workload import Trace
@@ -55,10 +55,12 @@ def prepare(request: RunRequest, folder: Path, store: str | None = None) -> Driv
     topology = request.build_topology(folder)
     topology.check()
     source = request.build_source(trace)
-    _guarded_policy(request, topology, _workload(topology, trace, {}))
+    policy = _guarded_policy(request, topology, _workload(topology, trace, {}))
     if request.forecaster is not None:
         make_forecaster(request.forecaster)
-    run = Run(topology, source, replicas=request.replicas, options=request.run_options(folder))
+    pools = {name: operator.pool for name, operator in topology.operators.items()}
+    wanted = initial_replicas(policy, pools, request.td_s) if request.policy else {}
+    run = Run(topology, source, replicas={**wanted, **request.replicas}, options=request.run_options(folder))
     return Driven(request, folder, topology, trace, run, Store(store or str(folder / "metrics.db")))
 
 
@@ -134,17 +136,13 @@ def _guarded_policy(request: RunRequest, topology: Topology, workload: Workload)
         raise InputError(
             f"--slots must be at least 1 for each of {len(topology.operators)} operators; got {request.slots}"
         )
-    return guarded(_named_policy(request, workload), slots=request.slots, scale_in_s=request.cooldown_s)
-
-
-def _named_policy(request: RunRequest, workload: Workload) -> Policy:
-    """The policy of that name; the workload may size a static one, psps goes by a forecaster that is given."""
     spec = request.policy or "static"
-    if spec.startswith("static"):
-        return make_policy(spec, workload=workload)
-    if request.forecaster is not None and spec.partition(":")[0] == "psps" and "use_forecast" not in spec:
-        spec += ("," if ":" in spec else ":") + "use_forecast"
-    return make_policy(spec)
+    if spec.partition(":")[0] == "oracle":
+        raise InputError(
+            "policy 'oracle': knows the future, which only the simulator can tell it; see penstock simulate"
+        )
+    policy = policy_for(spec, workload=workload, forecaster=request.forecaster)
+    return guarded(policy, slots=request.slots, scale_in_s=request.cooldown_s)
 
 
 def _workload(topology: Topology, trace: Trace, times: Mapping[str, float]) -> Workload:

@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from penstock.apps import APPS, AppOptions, PayloadOptions, find_app, load_topology
-from penstock.control.declare import declared
 from penstock.engine.options import RunOptions
 from penstock.errors import InputError
-from penstock.grouping import GROUPINGS
-from penstock.metrics.shares import declared_edges, propagate
-from penstock.policy.static import Workload
+from penstock.grouping.names import GROUPINGS
+from penstock.names import one_of
 from penstock.sinks import DatabaseSink
 from penstock.sources import FileSource, Source, TraceSource
 from penstock.topology import Topology
@@ -61,25 +59,18 @@ class RunRequest:
                 raise InputError("--mean-rate and --speedup change a trace; with --rate there is none")
             return constant(self.rate, DEFAULT_DURATION_S if self.duration_s is None else self.duration_s)
         assert self.trace is not None
-        trace = load_trace(self.trace)
-        if self.mean_rate is not None:
-            trace = trace.scaled(self.mean_rate)
-        if self.speedup != 1.0:
-            trace = trace.compressed(self.speedup)
-        return trace if self.duration_s is None else trace.limited(min(self.duration_s, trace.duration_s))
+        return played(load_trace(self.trace), self.mean_rate, self.speedup, self.duration_s)
 
     def build_topology(self, folder: Path) -> Topology:
         """The application's topology with the user's pools, times and grouping; its sinks store into a database."""
+        if self.grouping is not None:
+            one_of("--grouping", self.grouping, GROUPINGS)
         if ":" in self.app:
-            topology = load_topology(self.app)
-            _regroup(topology, self.grouping)
-            for name, pool in self.pools.items():
-                topology.replaced(name, pool=pool)
             if self.service_ms:
                 raise InputError(
                     "--service-ms is for the shipped applications; your own operators take the time they take"
                 )
-            return topology
+            return own_topology(self.app, self.grouping, self.pools)
         url = self.sink or f"sqlite:///{folder / 'events.db'}"
 
         def sink(name: str, service_ms: float) -> DatabaseSink:
@@ -112,13 +103,6 @@ class RunRequest:
             report_every_s=min(0.5, self.td_s / 8),
             folder=folder,
         )
-
-
-def workload_of(topology: Topology, trace: Trace, times_s: Mapping[str, float]) -> Workload:
-    """What a static run would be sized for: the trace's rates, the declared shares, these execution times."""
-    reaching = propagate(dict.fromkeys(topology.sources, 1.0), declared_edges(declared(topology)))
-    shares = {name: reaching[name] for name in topology.operators}
-    return Workload(trace.peak, trace.mean, shares, times_s)
 
 
 def parse_pairs(option: str, text: str | None, kind: Callable[[str], Any]) -> dict[str, Any]:
@@ -160,9 +144,21 @@ def new_folder(app: str) -> Path:
     return folder.resolve()
 
 
-def _regroup(topology: Topology, grouping: str | None) -> None:
-    if grouping is not None and grouping not in GROUPINGS:
-        raise InputError(f"--grouping must be one of {', '.join(GROUPINGS)}; got {grouping!r}")
+def played(trace: Trace, mean_rate: float | None, speedup: float, duration_s: float | None) -> Trace:
+    """The trace as it is played: rescaled, compressed, cut."""
+    if mean_rate is not None:
+        trace = trace.scaled(mean_rate)
+    if speedup != 1.0:
+        trace = trace.compressed(speedup)
+    return trace if duration_s is None else trace.limited(min(duration_s, trace.duration_s))
+
+
+def own_topology(reference: str, grouping: str | None, pools: Mapping[str, int]) -> Topology:
+    """The user's topology, with other pools and another grouping for operators without a key."""
+    topology = load_topology(reference)
     for name, operator in topology.operators.items():
         if grouping is not None and operator.key is None:
             topology.replaced(name, grouping=grouping)
+    for name, pool in pools.items():
+        topology.replaced(name, pool=pool)
+    return topology

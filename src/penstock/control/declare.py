@@ -1,9 +1,14 @@
-"""What a topology declares, in the form that the monitor takes."""
+"""What a topology declares, in the form that the monitor and the policies take."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from penstock.metrics.shares import declared_edges, propagate
 from penstock.metrics.snapshot import Declared
+from penstock.policy.static import Workload
 from penstock.topology.topology import Topology
+from penstock.workload.trace import Trace
 
 
 def declared(topology: Topology) -> dict[str, Declared]:
@@ -19,6 +24,16 @@ def declared(topology: Topology) -> dict[str, Declared]:
     {'split': {'lines': 1.0}, 'count': {'split': 5.0}}
     """
     return {name: _declared(topology, name) for level in topology.levels() for name in level}
+
+
+def workload_of(topology: Topology, trace: Trace, times_s: Mapping[str, float]) -> Workload:
+    """What is known of a run beforehand: the trace's rates, the declared shares, these execution times.
+
+    With several sources each brings an equal part of the trace.
+    """
+    entering = dict.fromkeys(topology.sources, 1.0 / len(topology.sources))
+    reaching = propagate(entering, declared_edges(declared(topology)))
+    return Workload(trace.peak, trace.mean, {name: reaching[name] for name in topology.operators}, times_s)
 
 
 def _declared(topology: Topology, name: str) -> Declared:

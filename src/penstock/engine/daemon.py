@@ -14,6 +14,8 @@ import penstock.engine.ingest
 import penstock.engine.replica
 import penstock.engine.stage
 import penstock.sinks  # noqa: F401
+from penstock.grouping import warm_up
 
 if __name__ == "__main__":
+    warm_up()  # compiled groupings, too, are there before the first fork
     manager()

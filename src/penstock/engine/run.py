@@ -32,7 +32,8 @@ from penstock.engine.queries import MicroBatchQuery, Query, RealTimeQuery
 from penstock.engine.routing import RoutingTable
 from penstock.engine.session import REALTIME, check_java, check_session, check_slots, open_session
 from penstock.engine.supervisor import Supervisor
-from penstock.errors import EngineError
+from penstock.errors import EngineError, InputError
+from penstock.grouping.names import SIMULATED_ONLY
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.utilisation import Utilisation
 from penstock.topology import Topology
@@ -57,6 +58,9 @@ class Run:
         spark: SparkSession | None = None,
     ) -> None:
         topology.check()
+        for operator in topology.operators.values():
+            if operator.grouping in SIMULATED_ONLY:
+                raise InputError(f"{operator}: grouping {operator.grouping!r} is for the simulator only")
         self.topology = topology
         self.options = options or RunOptions()
         self.sources = bind_sources(topology, sources, self.options)

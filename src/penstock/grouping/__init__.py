@@ -1,4 +1,4 @@
-"""Who gets each event: shuffle, fields, load balancing."""
+"""Who gets each event: shuffle, fields, load balancing, online shuffle."""
 
 from __future__ import annotations
 
@@ -10,20 +10,56 @@ from penstock.grouping.base import Grouping, Receivers, Sender
 from penstock.grouping.fields import Fields, stable_hash
 from penstock.grouping.load_balancing import LoadBalancing
 from penstock.grouping.names import GROUPINGS
+from penstock.grouping.online_shuffle import OnlineShuffle, OnlineShuffleOptions, Sketching
 from penstock.grouping.shuffle import Shuffle
+from penstock.names import hint
 
 Key = str | Callable[[Any], object] | None
 
 
-def make_grouping(name: str, sender: Sender, key: Key = None) -> Grouping:
-    """The grouping of that name, for one sender."""
+def make_grouping(
+    name: str, sender: Sender, key: Key = None, options: OnlineShuffleOptions | None = None
+) -> Grouping:
+    """The grouping of that name, for one sender; `key` is what `fields` and `online_shuffle` go by."""
     if name == "shuffle":
         return Shuffle(sender)
     if name == "load_balancing":
         return LoadBalancing(sender)
     if name == "fields" and key is not None:
         return Fields(key)
-    raise InputError(f"grouping must be one of {', '.join(GROUPINGS)} ('fields' with a key); got {name!r}")
+    if name == "online_shuffle":
+        return make_online_shuffle(sender, key, options)
+    raise InputError(
+        f"grouping must be one of {', '.join(GROUPINGS)} ('fields' with a key); got {name!r}{hint(name, GROUPINGS)}"
+    )
+
+
+def make_online_shuffle(sender: Sender, key: Key, options: OnlineShuffleOptions | None) -> OnlineShuffle:
+    """Online shuffle by this key; without one, all events are alike."""
+    return OnlineShuffle(sender, alike if key is None else key, options)
+
+
+def alike(event: object) -> int:  # noqa: ARG001 - whatever it is
+    """The key of events that all take the same time."""
+    return 0
+
+
+def warm_up() -> None:
+    """Compile what is compiled, or load it from numba's cache, so that no event has to wait for it."""
+    balancing = LoadBalancing(Sender())
+    balancing.update(Receivers(active=(0, 1), utilisation={0: 0.1}, step=0.1))
+    balancing.assign((None, None))
+    options = OnlineShuffleOptions(window=1)
+    shuffle, sketching = make_online_shuffle(Sender(), None, options), Sketching(1, options)
+    sketch = None
+    while sketch is None:  # the second event makes it stable
+        sketch, _ = sketching.executed(0, [1], [0.1])
+    shuffle.take_sketch(0, sketch)
+    shuffle.assign((None,))
+    for request in shuffle.requests():
+        _, (reply,) = sketching.executed(0, [1], [0.1], [request])
+        shuffle.take_reply(0, reply.epoch, reply.delta_s)
+    shuffle.assign((None, None))
 
 
 __all__ = [
@@ -31,9 +67,13 @@ __all__ = [
     "Fields",
     "Grouping",
     "LoadBalancing",
+    "OnlineShuffle",
+    "OnlineShuffleOptions",
     "Receivers",
     "Sender",
     "Shuffle",
     "make_grouping",
+    "make_online_shuffle",
     "stable_hash",
+    "warm_up",
 ]

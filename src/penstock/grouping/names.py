@@ -1,3 +1,4 @@
 """The groupings by name."""
 
-GROUPINGS = ("shuffle", "fields", "load_balancing")
+GROUPINGS = ("shuffle", "fields", "load_balancing", "online_shuffle")
+SIMULATED_ONLY = ("least_work",)  # knows the true times, which no sender can

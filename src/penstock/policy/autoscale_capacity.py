@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from penstock.metrics.paper import replicas_for
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
-from penstock.policy.checks import share, whole
+from penstock.policy.parts.checks import share, whole
 
 _ROUNDING = 1e-9
 

@@ -9,8 +9,8 @@ from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.autoscale_capacity import CpuRules, Need
 from penstock.policy.autoscale_input import Estimate, Iteration, estimate_inputs, measured
 from penstock.policy.base import Plan, Target
-from penstock.policy.checks import choice, share, whole
-from penstock.policy.expected import distrusted, kept
+from penstock.policy.parts.checks import choice, share, whole
+from penstock.policy.parts.expected import distrusted, kept
 
 
 @dataclass(eq=False, kw_only=True)

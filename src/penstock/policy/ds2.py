@@ -7,9 +7,9 @@ from penstock.metrics.paper import replicas_for
 from penstock.metrics.shares import propagate
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Plan, Target
-from penstock.policy.expected import Shares, SourceRates, distrusted, foreseen
-from penstock.policy.options import flag
-from penstock.policy.rates import TrueRates
+from penstock.policy.parts.checks import flag
+from penstock.policy.parts.expected import Shares, SourceRates, distrusted, foreseen
+from penstock.policy.parts.rates import TrueRates
 
 
 class Ds2:

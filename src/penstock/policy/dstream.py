@@ -9,8 +9,8 @@ from penstock.errors import InputError
 from penstock.forecast.base import Forecast
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Plan, Target
-from penstock.policy.expected import distrusted, kept
-from penstock.policy.options import not_negative, positive
+from penstock.policy.parts.checks import not_negative, positive
+from penstock.policy.parts.expected import distrusted, kept
 
 _EARLY = 0.1  # of an interval: a check comes with the interval that ends so shortly before it is due
 

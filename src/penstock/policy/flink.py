@@ -11,11 +11,11 @@ from penstock.metrics.paper import replicas_for
 from penstock.metrics.shares import propagate
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Plan, Target
-from penstock.policy.checks import choice
-from penstock.policy.expected import Shares, distrusted, kept
 from penstock.policy.flink_settings import SETTINGS, FlinkSettings
-from penstock.policy.rates import TrueRates
-from penstock.policy.window import Largest, merged
+from penstock.policy.parts.checks import choice
+from penstock.policy.parts.expected import Shares, distrusted, kept
+from penstock.policy.parts.rates import TrueRates
+from penstock.policy.parts.window import Largest, merged
 
 _LEAST_FACTOR = 0.4  # a scale-in takes away at most 60 %
 _ROUNDING = 1e-9

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from penstock.errors import InputError
-from penstock.policy.checks import share
-from penstock.policy.options import not_negative, positive
+from penstock.policy.parts.checks import not_negative, positive, share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

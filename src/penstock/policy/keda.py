@@ -6,9 +6,9 @@ from penstock.forecast.base import Forecast
 from penstock.metrics.paper import replicas_for
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Plan, Target
-from penstock.policy.expected import distrusted, kept
-from penstock.policy.options import not_negative, positive
-from penstock.policy.window import Largest
+from penstock.policy.parts.checks import not_negative, positive
+from penstock.policy.parts.expected import distrusted, kept
+from penstock.policy.parts.window import Largest
 
 
 class Keda:

@@ -10,11 +10,10 @@ from penstock.errors import InputError
 from penstock.forecast.base import Forecast
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Plan, Target
-from penstock.policy.busy import mean_busy_share
-from penstock.policy.checks import share, thresholds, whole
-from penstock.policy.expected import distrusted, kept
 from penstock.policy.knowledge import EXPLORED, Knowledge, Lesson, load_knowledge, save_knowledge
-from penstock.policy.options import flag, not_negative
+from penstock.policy.parts.busy import mean_busy_share
+from penstock.policy.parts.checks import flag, not_negative, share, thresholds, whole
+from penstock.policy.parts.expected import distrusted, kept
 
 
 @dataclass(eq=False, kw_only=True)

@@ -12,8 +12,8 @@ from penstock.metrics.paper import replicas_for
 from penstock.metrics.shares import propagate
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Plan, Target
-from penstock.policy.expected import Expected, Shares, SourceRates, distrusted
-from penstock.policy.options import positive
+from penstock.policy.parts.checks import positive
+from penstock.policy.parts.expected import Expected, Shares, SourceRates, distrusted
 from penstock.policy.static import Workload
 
 

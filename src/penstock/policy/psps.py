@@ -8,8 +8,8 @@ from penstock.forecast.base import Forecast
 from penstock.metrics.shares import propagate
 from penstock.metrics.snapshot import Snapshot
 from penstock.policy.base import Plan
-from penstock.policy.expected import Expected, Shares, SourceRates, foreseen
-from penstock.policy.options import flag
+from penstock.policy.parts.checks import flag
+from penstock.policy.parts.expected import Expected, Shares, SourceRates, foreseen
 
 
 class Psps:

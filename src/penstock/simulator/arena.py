@@ -6,14 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.errors import InputError
+from penstock.metrics.utilisation import Measure, booked
 from penstock.policy.base import Policy
 from penstock.policy.guards import guarded
 from penstock.policy.registry import POLICIES, policy_for
-from penstock.simulator.result import SimulationResult
+from penstock.simulator.result import ON_TIME, SimulationResult
 from penstock.simulator.run import Setup, simulate
 
 VARIANTS = {"static": ("static:mean", "static:peak"), "flink": ("flink", "flink:short")}
 ORACLE = "oracle"
+ON_TIME_TEXT = f"{ON_TIME:.0%}"
 
 Watch = Callable[[str, float, float], None]  # policy, time simulated, time at which input ends
 
@@ -25,6 +27,7 @@ class Contest:
     forecaster: str | None = None
     slots: int | None = None  # replicas that all operators may have together
     cooldown_s: float = 0.0
+    measure: Measure = booked  # of how used replicas are, for the load-balancing grouping
 
     def policy(self, spec: str, setup: Setup) -> Policy:
         """The policy of that name, within its guards."""
@@ -92,4 +95,4 @@ def _run(spec: str, setup: Setup, rules: Contest, watch: Watch | None) -> Simula
             watch(spec, now_s, end_s)
 
     policy = rules.policy(spec, setup)
-    return simulate(setup, policy, name=spec, forecaster=rules.forecaster, progress=progress)
+    return simulate(setup, policy, name=spec, forecaster=rules.forecaster, measure=rules.measure, progress=progress)

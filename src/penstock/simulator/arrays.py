@@ -15,7 +15,7 @@ Flags = NDArray[np.int8]
 NONE = -1  # the end of a list
 BUCKETS = 1024  # of the latency histogram; the last one holds whatever is longer
 
-PROCESSED, TIMED_OUT = 0, 1  # fates of a queued event
+PROCESSED, TIMED_OUT, ASKED = 0, 1, 2  # fates of a queued event; ASKED is added where a request goes with it
 Q_SIZE, T_OUT, RESTART = 0, 1, 2  # causes of a drop
 CAUSES = ("q_size", "t_out", "restart")
 
@@ -41,7 +41,8 @@ class Queue(NamedTuple):
     row: Small
     next: Ints
     fate: Flags
-    size: Ints  # places filled, events alive
+    size: Ints  # places filled, events alive, events noted in `left`
+    left: Ints  # place, replica and fate of the events that left, in order; kept where the grouping needs it
 
 
 class Replicas(NamedTuple):
@@ -51,6 +52,7 @@ class Replicas(NamedTuple):
     tail: Ints
     unfinished: Ints  # the first event not finished when the last one arrived; kept where a queue is bounded
     waiting: Ints  # events from there on
+    held: Ints  # events in its list
     free: Floats
     processed: Ints
     busy: Floats

@@ -11,9 +11,9 @@ from penstock.simulator.plant import Plant
 
 
 class History:
-    """One row an interval: a few numbers each, so that months of traffic fit into memory."""
+    """One row an interval from now on: a few numbers each, so that months of traffic fit into memory."""
 
-    def __init__(self, operators: Sequence[str]) -> None:
+    def __init__(self, operators: Sequence[str], plant: Plant) -> None:
         self.operators = tuple(operators)
         self.times_s: list[float] = []
         self.lengths_s: list[float] = []
@@ -23,7 +23,7 @@ class History:
         self.latency_s: list[float] = []  # mean of the events that left, NaN where none did
         self.replicas: list[tuple[int, ...]] = []  # by operator
         self.changes = 0
-        self._seen = (0.0, 0, 0, 0.0)
+        self._seen = (plant.now_s, plant.events, plant.out, plant.latency_total_s)
 
     def add(self, plant: Plant, replicas: Mapping[str, int], changes: int) -> None:
         """Take down the interval that just ended, in which these replicas were active."""

@@ -11,6 +11,7 @@ from numba import njit
 from penstock.grouping.kernels import in_turn, least_used
 from penstock.metrics.latency import FLOOR_MS, GROWTH
 from penstock.simulator.arrays import (
+    ASKED,
     BUCKETS,
     NONE,
     ONE_OF,
@@ -22,7 +23,7 @@ from penstock.simulator.arrays import (
     WHOLE,
 )
 
-SHUFFLE, FIELDS, LOAD_BALANCING, LEAST_WORK = 0, 1, 2, 3
+SHUFFLE, FIELDS, LOAD_BALANCING, LEAST_WORK, CHOSEN = 0, 1, 2, 3, 4
 _LOG_GROWTH = math.log(GROWTH)
 _DEAD = -1
 
@@ -136,6 +137,8 @@ def take(
     senders: Any,
     routes: Any,
     kind: int,
+    chosen: Any,
+    asked: Any,
     limits: Any,
     tracking: Any,
     tally: Any,
@@ -143,10 +146,10 @@ def take(
     """Queue events at the replicas that the grouping chooses; start and finish are known at once.
 
     `origin` has the sending operator of each row; `limits` are the hop delay, t_out and the events that one replica
-    may hold.
+    may hold. Where the grouping has decided already, `chosen` are the replicas and `asked` the events with a request.
     """
-    start_, finish_, born_, source_, value_, row_, next_, fate_, size = queue
-    head, tail, unfinished, waiting, free, _, _, received, dropped, _ = replicas
+    start_, finish_, born_, source_, value_, row_, next_, fate_, size, _ = queue
+    head, tail, unfinished, waiting, held, free, _, _, received, dropped, _ = replicas
     turn, used, last, step = senders
     time, born, source, value, row = events
     active, count = routes.active, routes.length[0]
@@ -163,6 +166,8 @@ def take(
             replica = least_used(turn, used, last, step, row[place], active, count)
         elif kind == FIELDS:
             replica = active[(key[value[place]] if keyed else 0) % count]
+        elif kind == CHOSEN:
+            replica = chosen[place]
         else:
             replica = free_first(free, active, count)
         received[replica, origin[row[place]]] += 1
@@ -191,12 +196,13 @@ def take(
         value_[fill] = value[place]
         row_[fill] = row[place]
         next_[fill] = NONE
-        fate_[fill] = fate
+        fate_[fill] = fate + ASKED if kind == CHOSEN and asked[place] else fate
         if tail[replica] == NONE:
             head[replica] = fill
         else:
             next_[tail[replica]] = fill
         tail[replica] = fill
+        held[replica] += 1
         fill += 1
     size[1] += fill - size[0]
     size[0] = fill
@@ -234,12 +240,12 @@ def give(
 
     `outputs` are Events with a first axis for the edges, `filled` the events that each edge has.
     """
-    start_, finish_, born_, source_, value_, _, next_, fate_, size = queue
-    head, tail, unfinished, waiting, _, processed, spent, _, dropped, emitted = replicas
+    start_, finish_, born_, source_, value_, _, next_, fate_, size, left = queue
+    head, tail, unfinished, waiting, held, _, processed, spent, _, dropped, emitted = replicas
     time, born, source, value, row = outputs
     first_, stream, rows, table, most = work.first, work.stream, work.rows, work.rules[0] == TABLE, work.rules[2]
     histogram, times, counted, tracked = tally.latency, tally.times, tally.counts, tracking.used[0] == 1
-    edges, room = len(filled), time.shape[1]
+    edges, room, noting = len(filled), time.shape[1], len(left) > 0
     counts = np.zeros(max(len(work.share), 1), np.int64)
     one = edges == 1 and work.rules[0] == WHOLE and work.share[0] == 1.0
     busy, soon, running = np.empty(len(head), np.int64), np.empty(len(head)), 0  # replicas with events
@@ -256,7 +262,7 @@ def give(
         if now > until:
             break
         index = head[replica]
-        if fate_[index] == TIMED_OUT:
+        if fate_[index] & TIMED_OUT:
             dropped[replica, T_OUT] += 1
             settle(tracking, tally, source_[index], born_[index], now, 0, True)
         else:
@@ -285,7 +291,11 @@ def give(
                 settle(tracking, tally, source_[index], born_[index], now, parts, False)
             elif parts == 0:
                 leave(histogram, times, counted, now - born_[index])
+        if noting:
+            left[size[2], 0], left[size[2], 1], left[size[2], 2] = index, replica, fate_[index]
+            size[2] += 1
         fate_[index] = _DEAD
+        held[replica] -= 1
         size[1] -= 1
         after = next_[index]
         if unfinished[replica] == index:

@@ -165,6 +165,7 @@ class _Builder:
             origin += [senders.index(stream.sender)] * (sender.pool if sender else 1)
         rule, counts, first = self._giving(operator, streams, outputs)
         share = np.array([operator.selectivity.get(name, 1.0) for name in streams], np.float64)
+        share = np.rint(share) if rule == WHOLE else share
         most = int(counts.max(initial=0)) if rule == TABLE else int(np.ceil(share).max(initial=0))
         work = Work(
             service=service,
@@ -230,9 +231,9 @@ def service_times(operator: Operator, events: Sequence[Any] | None, facts: Facts
 
 def _keys(operator: Operator, got: _Known) -> Ints:
     """The stable hash of each value's key; a value stands for its own key where events are not known."""
-    if operator.grouping != "fields":
+    key = operator.cost_by if operator.grouping == "online_shuffle" else operator.key
+    if operator.grouping not in ("fields", "online_shuffle") or (operator.grouping == "online_shuffle" and key is None):
         return np.zeros(1, np.int64)
-    key = operator.key
     if got.events is None or key is None:
         return np.array([stable_hash(value) for value in range(got.count)], np.int64)
     return np.array([stable_hash(key_of(key, event)) for event in got.events], np.int64)

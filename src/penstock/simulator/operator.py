@@ -10,10 +10,12 @@ import numpy as np
 
 from penstock.errors import InputError
 from penstock.grouping.kernels import publish_to_all, senders
+from penstock.grouping.online_shuffle.options import OnlineShuffleOptions
 from penstock.metrics.counters import OperatorCounters, ReplicaCounters
 from penstock.names import one_of
 from penstock.simulator.arrays import CAUSES, NONE, RESTART, Events, Floats, Queue, Replicas, Routes, Tally, Tracking
 from penstock.simulator.kernels import (
+    CHOSEN,
     FIELDS,
     LEAST_WORK,
     LOAD_BALANCING,
@@ -25,9 +27,17 @@ from penstock.simulator.kernels import (
     take,
 )
 from penstock.simulator.model import OperatorModel
+from penstock.simulator.online import OnlineSide
 from penstock.simulator.options import SimulationOptions
 
-KINDS = {"shuffle": SHUFFLE, "fields": FIELDS, "load_balancing": LOAD_BALANCING, "least_work": LEAST_WORK}
+KINDS = {
+    "shuffle": SHUFFLE,
+    "fields": FIELDS,
+    "load_balancing": LOAD_BALANCING,
+    "online_shuffle": CHOSEN,
+    "least_work": LEAST_WORK,
+}
+_NOTHING_CHOSEN = np.zeros(0, np.int64), np.zeros(0, np.int8)
 _FIRST_ROOM = 1 << 12
 
 
@@ -53,7 +63,8 @@ class SimulatedOperator:
         self._kind = KINDS[model.operator.grouping]
         self._options = options
         self._tracking, self._tally = tracking, tally
-        self._queue = _empty_queue(_FIRST_ROOM)
+        self.online = _online_side(model) if self._kind == CHOSEN else None
+        self._queue = _empty_queue(_FIRST_ROOM, noting=self.online is not None)
         self._replicas = _empty_replicas(model)
         self._senders = senders(len(model.origin), self.pool)
         self._seats = np.full((len(model.origin), 2), -1)  # number and count of the senders, by row
@@ -63,6 +74,8 @@ class SimulatedOperator:
         self._filled = np.zeros(len(model.outputs), np.int64)
         self._limits = np.array([options.hop_s, options.t_out_s or np.inf, np.inf])
         self._bound()
+        if self.online:
+            self.online.activate(np.zeros(1, np.int64))
 
     @property
     def active(self) -> tuple[int, ...]:
@@ -85,6 +98,7 @@ class SimulatedOperator:
         if not count:
             return
         self._make_room(count)
+        chosen, asked = self.online.assign(events) if self.online else _NOTHING_CHOSEN
         take(
             events,
             self.model.origin,
@@ -94,6 +108,8 @@ class SimulatedOperator:
             self._senders,
             self._routes,
             self._kind,
+            chosen,
+            asked,
             self._limits,
             self._tracking,
             self._tally,
@@ -105,6 +121,7 @@ class SimulatedOperator:
         if not self._queue.size[1]:
             return
         work = self.model.work
+        self._queue.size[2] = 0
         while not give(
             self._queue,
             self._replicas,
@@ -116,6 +133,8 @@ class SimulatedOperator:
             self._tally,
         ):
             self._widen()
+        if self.online:
+            self.online.executed(self._queue, self._queue.left[: self._queue.size[2]])
 
     def output(self, edge: int) -> Events:
         """What the last `give` sent along one of the output edges."""
@@ -140,6 +159,8 @@ class SimulatedOperator:
         self._routes.length[0] = len(active)
         self._bound()
         self._publish()
+        if self.online:
+            self.online.activate(np.array(active))
 
     def publish(self, used: Mapping[int, float], step: float) -> None:
         """Take new utilisations."""
@@ -162,6 +183,8 @@ class SimulatedOperator:
                 if (self._seats[row] != (number, of)).any():
                     self._seats[row] = number, of
                     self._senders.turn[row] = number
+                    if self.online:
+                        self.online.seat(row, number)
                     changed = True
         if changed:
             self._publish()
@@ -179,21 +202,24 @@ class SimulatedOperator:
             queue.row[alive],
         )
         queue.size[:] = 0
-        replicas.head[:], replicas.tail[:], replicas.unfinished[:], replicas.waiting[:] = NONE, NONE, NONE, 0
-        replicas.free[:] = until_s
+        if self.online:
+            self.online.restart()
+        replicas.head[:], replicas.tail[:], replicas.unfinished[:] = NONE, NONE, NONE
+        replicas.waiting[:], replicas.held[:], replicas.free[:] = 0, 0, until_s
         if lossy:
             np.add.at(replicas.dropped, (holders, RESTART), 1)
             settle_all(self._tracking, self._tally, waiting)
-        else:  # received by the replica that gets it now instead
-            np.subtract.at(replicas.received, (holders, self.model.origin[waiting.row]), 1)
+        else:
+            received = replicas.received.copy()
             self.take(waiting)
+            replicas.received[:] = received  # each was received once
 
     def counters(self) -> OperatorCounters:
         """The counters now."""
         counted, names = self._replicas, self.model.senders
         received, dropped, emitted = counted.received.tolist(), counted.dropped.tolist(), counted.emitted.tolist()
         processed, busy = counted.processed.tolist(), counted.busy.tolist()
-        queued = (counted.received.sum(axis=1) - counted.processed - counted.dropped.sum(axis=1)).tolist()
+        held = counted.held.tolist()
         streams = {edge.stream.name: place for place, edge in enumerate(self.model.outputs)}
         replicas = {
             replica: ReplicaCounters(
@@ -204,7 +230,7 @@ class SimulatedOperator:
                 dropped={cause: n for cause, n in zip(CAUSES, dropped[replica], strict=True) if n},
                 busy_s=busy[replica],
                 cpu_s=busy[replica],
-                queued=queued[replica],
+                queued=held[replica],
             )
             for replica in range(self.pool)
         }
@@ -237,13 +263,13 @@ class SimulatedOperator:
             self._limits[2] = math.ceil(self._options.q_size / int(self._routes.length[0]))
 
     def _make_room(self, count: int) -> None:
-        fill, alive = self._queue.size.tolist()
+        fill, alive, _ = self._queue.size.tolist()
         room = len(self._queue.start)
         if fill + count <= room:
             return
         while alive + count > room // 2:  # at least half is free afterwards, so that copying stays rare
             room *= 2
-        queue = _empty_queue(room)
+        queue = _empty_queue(room, noting=self.online is not None)
         compact(self._queue, self._replicas, queue)
         self._queue = queue
 
@@ -256,7 +282,7 @@ class SimulatedOperator:
         self._outputs = wider
 
 
-def _empty_queue(room: int) -> Queue:
+def _empty_queue(room: int, *, noting: bool) -> Queue:
     return Queue(
         start=np.empty(room),
         finish=np.empty(room),
@@ -266,8 +292,14 @@ def _empty_queue(room: int) -> Queue:
         row=np.empty(room, np.int32),
         next=np.empty(room, np.int64),
         fate=np.empty(room, np.int8),
-        size=np.zeros(2, np.int64),
+        size=np.zeros(3, np.int64),
+        left=np.empty((room if noting else 0, 3), np.int64),
     )
+
+
+def _online_side(model: OperatorModel) -> OnlineSide:
+    options = model.operator.grouping_options or OnlineShuffleOptions()
+    return OnlineSide(len(model.origin), model.operator.pool, model.work.key, options)
 
 
 def _empty_replicas(model: OperatorModel) -> Replicas:
@@ -277,6 +309,7 @@ def _empty_replicas(model: OperatorModel) -> Replicas:
         tail=np.full(pool, NONE),
         unfinished=np.full(pool, NONE),
         waiting=np.zeros(pool, np.int64),
+        held=np.zeros(pool, np.int64),
         free=np.zeros(pool),
         processed=np.zeros(pool, np.int64),
         busy=np.zeros(pool),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -14,6 +15,7 @@ from penstock.simulator.arrays import BUCKETS, Events, Tally, Tracking
 from penstock.simulator.arrivals import Arrivals
 from penstock.simulator.kernels import enter, merge
 from penstock.simulator.model import Edge, Model
+from penstock.simulator.online import REPORT_S
 from penstock.simulator.operator import SimulatedOperator, empty_events
 from penstock.simulator.options import SimulationOptions
 
@@ -91,10 +93,15 @@ class Plant:
 
     def advance(self, until_s: float) -> None:
         """Let the time pass until then."""
+        reports = [operator.online for operator in self.operators.values() if operator.online]
         while self.now_s < until_s:
             ahead = max(1, CHUNK // len(self._arrivals))
-            step_s = min([until_s, *(arrivals.horizon(ahead) for arrivals in self._arrivals.values())])
+            report_s = REPORT_S * (math.floor(self.now_s / REPORT_S) + 1) if reports else np.inf
+            step_s = min([until_s, report_s, *(arrivals.horizon(ahead) for arrivals in self._arrivals.values())])
             self._move(max(step_s, np.nextafter(self.now_s, np.inf)))
+            if self.now_s >= report_s:
+                for side in reports:
+                    side.deliver()
 
     def _move(self, until_s: float) -> None:
         flowing: dict[Edge, Events] = {}

@@ -75,9 +75,9 @@ def simulate(
     rules = IntervalRules(options.td_s, declared(setup.topology))
     analyzer = Analyzer(forecaster, lambda: make_forecaster(forecaster)) if forecaster else None
     loop = Loop(Parts(Monitor(plant, rules), policy, plant, analyzer, recorder, measure), StandingClock(plant))
-    history = History(list(setup.model.operators))
     plant.advance(options.first_step_s)
     loop.step(plant.now_s)
+    history = History(list(setup.model.operators), plant)
     while plant.now_s < plant.end_s or plant.backlog:
         before = plant.active()
         plant.advance(plant.now_s + options.td_s)

@@ -8,13 +8,11 @@ from typing import Any
 
 from penstock.apps import AppOptions, PayloadOptions, find_app
 from penstock.apps.waiting import Waiting
-from penstock.control.declare import declared
-from penstock.metrics.shares import declared_edges, propagate
+from penstock.control.declare import workload_of
 from penstock.names import one_of
-from penstock.policy.static import Workload
 from penstock.simulator.arrivals import Arrivals, Even, Poisson
 from penstock.simulator.calibration import Calibration
-from penstock.simulator.model import Facts, build_model
+from penstock.simulator.model import Facts, OperatorModel, build_model
 from penstock.simulator.options import SimulationOptions
 from penstock.simulator.run import Setup
 from penstock.topology import Topology
@@ -49,12 +47,12 @@ class Scenario:
             seed=options.seed,
         )
         model = build_model(self.topology, facts)
-        times_s = {name: one.mean_s for name, one in model.operators.items()}
+        times_s = {name: _usual_time_s(one) for name, one in model.operators.items()}
         return Setup(
             topology=self.topology,
             model=model,
             arrivals=self._arrivals(options.seed),
-            workload=workload_of(self.topology, self.trace, times_s),
+            workload=replace(workload_of(self.topology, self.trace, times_s), entering=Entering(self.trace)),
             options=options,
             replicas=self.replicas,
         )
@@ -66,6 +64,12 @@ class Scenario:
         if self.arrivals == "poisson":
             return lambda: {name: Poisson(part, seed + place) for place, name in enumerate(sources)}
         return lambda: {name: Even(part) for name in sources}
+
+
+def _usual_time_s(one: OperatorModel) -> float:
+    """The declared time, as a run on Spark takes it for its static sizes; else what is simulated."""
+    declared_ms = one.operator.execution_time_ms
+    return one.mean_s if declared_ms is None else declared_ms / 1000
 
 
 def app_scenario(
@@ -114,11 +118,3 @@ class Entering:
         """Events from `start_s` to `end_s`."""
         before, after = self._trace.cumulated([start_s, end_s])
         return float(after - before)
-
-
-def workload_of(topology: Topology, trace: Trace, times_s: Mapping[str, float]) -> Workload:
-    """What is known of a run beforehand: the trace's rates, the declared shares, these execution times."""
-    entering = dict.fromkeys(topology.sources, 1.0 / len(topology.sources))
-    reaching = propagate(entering, declared_edges(declared(topology)))
-    shares = {name: reaching[name] for name in topology.operators}
-    return Workload(trace.peak, trace.mean, shares, times_s, Entering(trace))

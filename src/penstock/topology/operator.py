@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from penstock.grouping.online_shuffle.options import OnlineShuffleOptions
+
 Event = Any  # a mapping, a msgspec Struct or a dataclass
 DEFAULT_STREAM = "out"
 
@@ -103,6 +105,8 @@ class Operator:
     selectivity: Mapping[str, float]
     on_error: str
     place: str
+    cost_by: str | Callable[[Any], object] | None = None  # what the time of an event depends on
+    grouping_options: OnlineShuffleOptions | None = None  # of `online_shuffle`
 
     def __getitem__(self, stream: str) -> Stream:
         """The named output stream, to be given as an input of another operator."""

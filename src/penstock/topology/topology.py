@@ -52,14 +52,16 @@ class Topology:
         key: str | Callable[[Any], object] | None = None,
         execution_time_ms: float | None = None,
         selectivity: float | Mapping[str, float] | None = None,
+        cost_by: str | Callable[[Any], object] | None = None,
         on_error: str = "fail",
     ) -> Operator:
         """Declare an operator.
 
         `inputs`: what it reads: operators, sources, their streams (`dispatch["news"]`), or names (`"dispatch.news"`).
         `pool`: the replicas it may at most have. `grouping`: who gets each event (`shuffle`; `fields`, the default
-        with a `key`; `load_balancing`). `on_error`: what to do with an event on which `run` raises: `fail` the run
-        or `drop` and count it.
+        with a `key`; `load_balancing`; `online_shuffle`, which takes options: `online_shuffle:window=128,mu=0.1`).
+        `cost_by`: the field, or a function of the event, on which its time depends, for `online_shuffle` to learn times
+        by. `on_error`: what to do with an event on which `run` raises: `fail` the run or `drop` and count it.
         """
         names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
         if selectivity is None:
@@ -76,7 +78,9 @@ class Topology:
             selectivity=selectivity if isinstance(selectivity, Mapping) else dict.fromkeys(names, selectivity),
             on_error=on_error,
             place=caller_place(),
+            cost_by=cost_by,
         )
+        operator = validation.with_grouping(operator)
         validation.check_name(str(operator), name, [*self.sources.values(), *self.operators.values()])
         validation.check_operator(operator)
         self.operators[name] = operator
@@ -90,6 +94,8 @@ class Topology:
     def replaced(self, name: str, **changes: Any) -> None:
         """Declare an operator anew with some parts changed (a pool from the command line, say)."""
         operator = replace(self[name], **changes)
+        if "grouping" in changes:
+            operator = validation.with_grouping(operator)
         validation.check_operator(operator)
         self.operators[name] = operator
         self._forget_derived()

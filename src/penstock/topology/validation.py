@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 import cloudpickle
 import msgspec
 
-from penstock.errors import TopologyError
-from penstock.grouping.names import GROUPINGS
+from penstock.errors import InputError, TopologyError
+from penstock.grouping.names import GROUPINGS, SIMULATED_ONLY
+from penstock.grouping.spec import parse_grouping
+from penstock.names import hint
 from penstock.topology.event_type import event_type
 from penstock.topology.operator import DEFAULT_STREAM, Operator, Process, SourceSpec
 
@@ -32,12 +34,24 @@ def check_name(thing: str, name: str, declared: Iterable[Operator | SourceSpec])
             raise TopologyError(f"{thing}: the name {name!r} is already taken by {other}")
 
 
+def with_grouping(operator: Operator) -> Operator:
+    """The operator with the name and the options that the text of its grouping gives."""
+    try:
+        name, options = parse_grouping(operator.grouping)
+    except InputError as error:
+        raise TopologyError(f"{operator}: {error}") from None
+    return dataclasses.replace(operator, grouping=name, grouping_options=options)
+
+
 def check_operator(operator: Operator) -> None:
     """Rules that need to know nothing but the operator itself."""
     if isinstance(operator.pool, bool) or not isinstance(operator.pool, int) or operator.pool < 1:
         raise TopologyError(f"{operator}: pool must be at least 1; got {operator.pool!r}")
-    if operator.grouping not in GROUPINGS:
-        raise TopologyError(f"{operator}: grouping must be one of {', '.join(GROUPINGS)}; got {operator.grouping!r}")
+    if operator.grouping not in (*GROUPINGS, *SIMULATED_ONLY):
+        near = hint(operator.grouping, GROUPINGS)
+        raise TopologyError(
+            f"{operator}: grouping must be one of {', '.join(GROUPINGS)}; got {operator.grouping!r}{near}"
+        )
     if operator.grouping == "fields" and operator.key is None:
         raise TopologyError(f"{operator}: grouping 'fields' needs a key; got none")
     if operator.on_error not in ("fail", "drop"):
@@ -147,7 +161,7 @@ def _check_shippable(operator: Operator) -> None:
             f"{operator}: a msgspec Struct must be defined at the top of a module that workers can import; "
             f"got {wanted.__qualname__!r} of module {wanted.__module__!r}"
         )
-    for part, value in (("run", operator.run), ("key", operator.key)):
+    for part, value in (("run", operator.run), ("key", operator.key), ("cost_by", operator.cost_by)):
         try:
             cloudpickle.dumps(value)
         except Exception as error:

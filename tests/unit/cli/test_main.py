@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from penstock.cli.main import _write, app
+from penstock.cli.files import write_text
+from penstock.cli.main import app
 from penstock.engine.run import Run
 from penstock.forecast.registry import FORECASTERS
 from penstock.policy.registry import POLICIES
@@ -224,7 +225,7 @@ def test_a_summary_is_written_into_a_folder_that_is_not_there_yet(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It used to be lost at the end of the run, in a stack trace."""
-    _write(tmp_path / "new" / "folder" / "summary.json", "{}\n")
+    write_text(tmp_path / "new" / "folder" / "summary.json", "{}\n")
     assert (tmp_path / "new" / "folder" / "summary.json").read_text() == "{}\n"
-    _write(Path("-"), "{}\n")
+    write_text(Path("-"), "{}\n")
     assert capsys.readouterr().out == "{}\n"

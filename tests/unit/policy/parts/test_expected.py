@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.forecast.base import Forecast
-from penstock.policy.expected import Expected, Shares, SourceRates, distrusted, foreseen, kept
+from penstock.policy.parts.expected import Expected, Shares, SourceRates, distrusted, foreseen, kept
 from penstock.testing.loads import load, snapshot
 
 

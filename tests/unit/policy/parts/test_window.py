@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.policy.window import Largest, merged
+from penstock.policy.parts.window import Largest, merged
 from penstock.testing.loads import load, snapshot
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.policy.busy import mean_busy_share
+from penstock.policy.parts.busy import mean_busy_share
 from penstock.testing.loads import load
 
 

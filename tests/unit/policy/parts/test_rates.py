@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from penstock.policy.rates import TrueRates
+from penstock.policy.parts.rates import TrueRates
 from penstock.testing.loads import load, snapshot
 
 

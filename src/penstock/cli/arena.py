@@ -1,0 +1,90 @@
+"""`penstock simulate` and `penstock compare`: run, show progress, print and write what came out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from penstock.cli.files import write_text
+from penstock.cli.simulation import SimulationRequest
+from penstock.report.arena_terminal import results_table
+from penstock.simulator.arena import ON_TIME_TEXT, ORACLE, Watch, compete, ranked
+from penstock.simulator.result import SimulationResult
+from penstock.simulator.run import Setup
+
+
+def run_arena(
+    request: SimulationRequest, specs: Sequence[str], console: Console, json_file: Path | None, html: Path | None
+) -> list[SimulationResult]:
+    """Simulate these policies; the results in the order that they are shown in."""
+    setup = request.setup()
+    contest = request.contest(setup)
+    for spec in specs:
+        contest.policy(spec, setup)  # a mistake shows before anything else does
+    console.print(_what(request, setup), highlight=False)
+    with _progress(console) as watch:
+        results = compete(setup, specs, contest, watch)
+    shown = ranked(results)
+    console.print(results_table(shown))
+    console.print(_verdict(shown), highlight=False)
+    if json_file is not None:
+        write_text(json_file, json.dumps([one.as_json() for one in results], indent=2) + "\n")
+    if html is not None:
+        _write_page(request, setup, results, html)
+        console.print(f"report: {html}", highlight=False, soft_wrap=True)
+    return shown
+
+
+def _what(request: SimulationRequest, setup: Setup) -> str:
+    trace, options = request.build_trace(), setup.options
+    length = f"{trace.duration_s:,.0f} s" if trace.duration_s < 172800 else f"{trace.duration_s / 86400:,.1f} days"
+    return (
+        f"{request.app} under {trace.name}: {length}, {trace.events:,.0f} events, mean {trace.mean:,.4g}/s, "
+        f"peak {trace.peak:,.4g}/s; td {options.td_s:g} s, actuation {options.actuation}"
+    )
+
+
+def _verdict(results: Sequence[SimulationResult]) -> str:
+    target_ms = results[0].target_ms
+    goal = f"{ON_TIME_TEXT} of events within {target_ms:g} ms"
+    best = next((one for one in results if one.meets_target and one.policy != ORACLE), None)
+    if best is None:
+        nearest = min(results, key=lambda one: one.late_ratio)
+        return f"no policy has {goal}; nearest: {nearest.policy} with {1 - nearest.late_ratio:.1%}"
+    return f"cheapest with {goal}: {best.policy}, {best.oracle_ratio:.2f} of the oracle's replica-seconds"
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Watch]:
+    """A bar for every policy, as it runs."""
+    columns = (TextColumn("{task.description:<24}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
+        waiting = progress.add_task("compiling kernels", total=None)
+        bars: dict[str, object] = {}
+
+        def watch(spec: str, now_s: float, end_s: float) -> None:
+            if spec not in bars:
+                progress.update(waiting, visible=False)
+                bars[spec] = progress.add_task(spec, total=end_s)
+            progress.update(bars[spec], completed=now_s)  # type: ignore[arg-type]
+
+        yield watch
+
+
+def _write_page(request: SimulationRequest, setup: Setup, results: Sequence[SimulationResult], path: Path) -> None:
+    from penstock.report.arena_report import ArenaReport, write_arena_report  # matplotlib takes its time to load
+
+    settings = {"grouping": request.grouping, "forecaster": request.forecaster, "seed": setup.options.seed}
+    report = ArenaReport(
+        app=request.app,
+        trace=request.build_trace(),
+        options=setup.options,
+        results=results,
+        settings={name: value for name, value in settings.items() if value is not None},
+    )
+    write_arena_report(path, report)

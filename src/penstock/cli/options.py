@@ -1,0 +1,33 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+AppArgument = Annotated[str, typer.Argument(metavar="APP", help="A shipped application, or module:topology.")]
+TraceFile = Annotated[Path | None, typer.Option("--trace", help="CSV with time_s,rate.")]
+Rate = Annotated[float | None, typer.Option(help="A constant rate, events per second.")]
+Duration = Annotated[float | None, typer.Option(help="Seconds; the trace's own length by default.")]
+MeanRate = Annotated[float | None, typer.Option(help="Rescale the trace to this mean rate.")]
+Speedup = Annotated[float, typer.Option(help="Play the trace this many times faster.")]
+Replicas = Annotated[str | None, typer.Option(help="Replicas to start with: clean=2,store=4.")]
+Pool = Annotated[str | None, typer.Option(help="Pools: clean=8,store=4.")]
+ServiceMs = Annotated[str | None, typer.Option(help="Service times: clean=10,store=5.")]
+Grouping = Annotated[
+    str | None, typer.Option(help="shuffle, load_balancing or online_shuffle, for operators without a key.")
+]
+Td = Annotated[float, typer.Option(help="Length of the control interval, seconds.")]
+Forecaster = Annotated[
+    str | None, typer.Option(help="Size for its forecast: last_value, moving_average:5, drift:5, regression:10.")
+]
+Slots = Annotated[int | None, typer.Option(help="Replicas that all operators may have together.")]
+Cooldown = Annotated[float, typer.Option(help="Seconds an operator must wait to shrink after a change.")]
+TOut = Annotated[float | None, typer.Option(help="Drop events older than this, seconds.")]
+QSize = Annotated[int | None, typer.Option(help="Drop events that find this many waiting.")]
+EventsFile = Annotated[Path | None, typer.Option(help="A file of events, or a folder of real ones.")]
+Seed = Annotated[int, typer.Option(help="Of everything that is drawn at random.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the results here; - for the screen.")]
+HtmlFile = Annotated[Path | None, typer.Option("--html", help="Write a report with plots here.")]

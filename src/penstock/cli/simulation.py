@@ -1,0 +1,120 @@
+"""What the user asked of `penstock simulate` and `penstock compare`, checked and built before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.apps import APPS, AppOptions, PayloadOptions, find_app
+from penstock.apps.inputs import paper_input
+from penstock.cli.request import DEFAULT_DURATION_S, data_folder, own_topology, played
+from penstock.errors import InputError
+from penstock.forecast.registry import make_forecaster
+from penstock.grouping.names import GROUPINGS, SIMULATED_ONLY
+from penstock.metrics.utilisation import MEASURES
+from penstock.names import one_of
+from penstock.simulator.arena import Contest
+from penstock.simulator.calibration import Calibration, calibration_of
+from penstock.simulator.options import SimulationOptions
+from penstock.simulator.run import Setup
+from penstock.simulator.scenario import Scenario, no_sink
+from penstock.sources import FileSource
+from penstock.topology import Topology
+from penstock.workload import Trace, constant, load_trace
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulationRequest:
+    """The options of `penstock simulate`, as given."""
+
+    app: str
+    trace: Path | None = None
+    rate: float | None = None
+    duration_s: float | None = None
+    mean_rate: float | None = None
+    speedup: float = 1.0
+    replicas: Mapping[str, int] = field(default_factory=dict)
+    pools: Mapping[str, int] = field(default_factory=dict)
+    service_ms: Mapping[str, float] = field(default_factory=dict)
+    grouping: str | None = None
+    balance_by: str = "booked"
+    forecaster: str | None = None
+    slots: int | None = None
+    cooldown_s: float = 0.0
+    arrivals: str = "even"
+    skew: float | None = None
+    events: Path | None = None
+    calibrate: str | None = None
+    options: SimulationOptions = field(default_factory=SimulationOptions)
+
+    def setup(self) -> Setup:
+        """Everything that a policy needs to be simulated."""
+        if self.grouping is not None:
+            one_of("--grouping", self.grouping, (*GROUPINGS, *SIMULATED_ONLY))
+        scenario = Scenario(
+            topology=self.build_topology(),
+            trace=self.build_trace(),
+            options=self.options,
+            payloads=self._payloads(),
+            run_functions=self.app in APPS,
+            arrivals=self.arrivals,
+            calibration=calibration_of(self.calibrate) if self.calibrate else Calibration(),
+            replicas=self.replicas,
+        )
+        return scenario.setup()
+
+    def contest(self, setup: Setup) -> Contest:
+        """What the policies are made with and bounded by."""
+        if self.forecaster is not None:
+            make_forecaster(self.forecaster)
+        operators = len(setup.model.operators)
+        if self.slots is not None and self.slots < operators:
+            raise InputError(f"--slots must be at least 1 for each of {operators} operators; got {self.slots}")
+        one_of("--balance-by", self.balance_by, MEASURES)
+        return Contest(
+            forecaster=self.forecaster,
+            slots=self.slots,
+            cooldown_s=self.cooldown_s,
+            measure=MEASURES[self.balance_by],
+        )
+
+    def build_trace(self) -> Trace:
+        """The trace as it is played; a shipped application has an input of its own."""
+        if self.trace is not None and self.rate is not None:
+            raise InputError("give either --trace FILE or --rate R, not both")
+        if self.rate is not None:
+            if self.mean_rate is not None or self.speedup != 1.0:
+                raise InputError("--mean-rate and --speedup change a trace; with --rate there is none")
+            return constant(self.rate, DEFAULT_DURATION_S if self.duration_s is None else self.duration_s)
+        trace = load_trace(self.trace) if self.trace is not None else paper_input(self.app, self.options.seed)
+        if trace is None:
+            raise InputError(f"app {self.app!r}: give its input with --trace FILE or --rate R")
+        return played(trace, self.mean_rate, self.speedup, self.duration_s)
+
+    def build_topology(self) -> Topology:
+        """The application's topology with the user's pools, times and grouping; nothing is stored."""
+        if ":" not in self.app:
+            tuning = AppOptions(
+                sink=no_sink,
+                service_ms=self.service_ms,
+                pools=self.pools,
+                grouping=self.grouping,
+                seed=self.options.seed,
+            )
+            return find_app(self.app).build(tuning)
+        topology = own_topology(self.app, self.grouping, self.pools)
+        for name, time_ms in self.service_ms.items():
+            topology.replaced(name, execution_time_ms=time_ms)
+        return topology
+
+    def _payloads(self) -> list[object]:
+        if self.events is not None and self.events.is_file():
+            file = FileSource(self.events)
+            return list(file.read(range(file.total or 0)))
+        if self.events is not None and not self.events.is_dir():
+            raise InputError(f"--events: no file or folder {str(self.events)!r}")
+        if self.app not in APPS:
+            return []
+        folder = self.events or data_folder("events")
+        return list(find_app(self.app).payloads(PayloadOptions(folder, self.options.seed, self.skew)))

@@ -1,0 +1,178 @@
+"""`penstock simulate` and `penstock compare`: what they write, and how they answer what is wrong."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from penstock.cli.main import app
+from penstock.policy.registry import POLICIES
+
+FIELDS = {
+    *("policy", "saved_resources", "throughput_degradation", "processed_ratio", "latency_ms", "late_ratio"),
+    *("replica_seconds", "oracle_ratio", "reconfigurations", "max_backlog", "dropped", "events", "wall_s"),
+}
+MODULE = """
+from penstock.topology import Topology
+
+def never(event):
+    raise AssertionError("the simulator runs no function of the user's")
+
+topology = Topology("mine", pool=3)
+cleaned = topology.operator("clean", never, inputs=topology.source("lines"), execution_time_ms=20.0)
+topology.operator("store", never, inputs=cleaned, execution_time_ms=10.0)
+
+untimed = Topology("untimed")
+untimed.operator("clean", never, inputs=untimed.source("lines"))
+"""
+
+
+@pytest.fixture(autouse=True)
+def user_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PENSTOCK_DATA", str(tmp_path / "none"))
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", str(tmp_path))])
+    (tmp_path / "my_app.py").write_text(MODULE)
+    (tmp_path / "trace.csv").write_text("time_s,rate\n0,20\n30,120\n60,40\n90,40\n")
+    yield tmp_path
+    sys.modules.pop("my_app", None)
+
+
+def penstock(*arguments: str) -> Any:
+    return CliRunner().invoke(app, arguments)
+
+
+def results(*arguments: str) -> list[dict[str, Any]]:
+    done = penstock(*arguments, "--json", "result.json")
+    assert done.exit_code == 0, done.output
+    found: list[dict[str, Any]] = json.loads(Path("result.json").read_text())
+    return found
+
+
+def test_simulate_writes_a_list_of_one_object() -> None:
+    (result,) = results("simulate", "twitter", "--trace", "trace.csv", "--policy", "psps", "--td", "10")
+    assert result.keys() >= FIELDS
+    assert result["policy"] == "psps"
+    assert result["events"] == 20 * 30 + 120 * 30 + 40 * 60
+    assert result["processed_ratio"] == 1.0
+    assert result["latency_ms"].keys() == {"mean", "p50", "p99"}
+    assert result["dropped"] == {}
+
+
+def test_compare_has_every_policy_once_and_writes_a_page() -> None:
+    found = results("compare", "dns", "--trace", "trace.csv", "--policies", "all", "--td", "10", "--html", "page.html")
+    names = [one["policy"] for one in found]
+    assert len(names) == len(set(names))
+    assert {name.partition(":")[0] for name in names} == set(POLICIES.distinct)
+    assert {"static:mean", "static:peak", "flink:short"} <= set(names)
+    assert next(one for one in found if one["policy"] == "oracle")["oracle_ratio"] == 1.0
+    assert Path("page.html").read_text().startswith("<!doctype html>")
+
+
+def test_the_same_seed_gives_the_same_results() -> None:
+    arguments = ("simulate", "sensitive", "--duration", "60", "--arrivals", "poisson", "--skew", "1.5", "--seed", "4")
+    one, two = results(*arguments), results(*arguments)
+    for result in (*one, *two):
+        del result["wall_s"]
+    assert one == two
+
+
+def test_an_application_has_an_input_of_its_own() -> None:
+    (result,) = results("simulate", "wordcount", "--policy", "static:peak", "--td", "60")
+    assert result["events"] == pytest.approx(277.5 * 3600, rel=0.001)  # from 5 to 550 and back in an hour
+
+
+def test_a_topology_of_the_users_is_simulated_without_running_it() -> None:
+    (result,) = results("simulate", "my_app:topology", "--trace", "trace.csv", "--policy", "static:2")
+    assert result["events"] == 6600
+    slow = results(
+        "simulate", "my_app:topology", "--trace", "trace.csv", "--policy", "static:2", "--service-ms", "clean=40"
+    )
+    assert slow[0]["latency_ms"]["mean"] > result["latency_ms"]["mean"]
+
+
+def test_bounds_drop_events_and_a_restart_loses_them() -> None:
+    over = ("simulate", "dns", "--rate", "200", "--duration", "60", "--policy", "static:1")
+    (late,) = results(*over, "--t-out", "5")
+    assert set(late["dropped"]) == {"t_out"}
+    assert late["processed_ratio"] < 1
+    (full,) = results(*over, "--q-size", "50")
+    assert set(full["dropped"]) == {"q_size"}
+    (lost,) = results("simulate", "dns", "--trace", "trace.csv", "--actuation", "restart-lossy", "--restart", "5")
+    assert lost["dropped"]["restart"] > 0
+
+
+def test_the_paper_measure_of_load_can_be_asked_for() -> None:
+    common = ("simulate", "twitter", "--td", "30", "--grouping", "load_balancing", "--duration", "3600")
+    (ours,), (paper,) = results(*common), results(*common, "--balance-by", "used")
+    assert ours["latency_ms"]["mean"] < paper["latency_ms"]["mean"]
+
+
+SIMULATE = ("simulate", "twitter", "--trace", "trace.csv")
+MISTAKES = {
+    "policy": (
+        (*SIMULATE, "--policy", "pspss"),
+        f"policy: no such name 'pspss'; known: {', '.join(POLICIES.names)}; did you mean 'psps'?",
+    ),
+    "one of several policies": (
+        ("compare", "twitter", "--trace", "trace.csv", "--policies", "psps,kedda"),
+        f"policy: no such name 'kedda'; known: {', '.join(POLICIES.names)}; did you mean 'keda'?",
+    ),
+    "option of a policy": (
+        ("compare", "twitter", "--trace", "trace.csv", "--policies", "static:4,psps:tempo=3"),
+        "policy 'psps': no such option 'tempo'; known: predecessor_backlog, use_forecast",
+    ),
+    "no policies": (
+        ("compare", "twitter", "--trace", "trace.csv", "--policies", ","),
+        "policies: must be all, or names separated by commas; got ','",
+    ),
+    "grouping": (
+        (*SIMULATE, "--grouping", "suffle"),
+        "--grouping: no such name 'suffle'; known: shuffle, fields, load_balancing, online_shuffle, least_work; "
+        "did you mean 'shuffle'?",
+    ),
+    "actuation": (
+        (*SIMULATE, "--actuation", "restart-lossless"),
+        "actuation: no such name 'restart-lossless'; known: pool, restart, restart-lossy; "
+        "did you mean 'restart-lossy'?",
+    ),
+    "arrivals": (
+        (*SIMULATE, "--arrivals", "random"),
+        "arrivals: no such name 'random'; known: even, poisson",
+    ),
+    "td": ((*SIMULATE, "--td", "0.5"), "interval: td must be at least 1 s; got 0.5 s"),
+    "target": ((*SIMULATE, "--target-ms", "0"), "target_s must be above 0; got 0.0"),
+    "q_size": ((*SIMULATE, "--q-size", "0"), "q_size must be at least 1; got 0"),
+    "hop": ((*SIMULATE, "--hop-ms", "-1"), "hop_s must be at least 0; got -0.001"),
+    "slots": ((*SIMULATE, "--slots", "3"), "--slots must be at least 1 for each of 4 operators; got 3"),
+    "replicas": (
+        (*SIMULATE, "--replicas", "clean=9"),
+        "replicas of 'clean' must be from 1 to its pool of 8; got 9",
+    ),
+    "trace and rate": ((*SIMULATE, "--rate", "5"), "give either --trace FILE or --rate R, not both"),
+    "own topology without input": (
+        ("simulate", "my_app:topology"),
+        "app 'my_app:topology': give its input with --trace FILE or --rate R",
+    ),
+    "own topology without times": (
+        ("simulate", "my_app:untimed", "--rate", "5"),
+        "operator 'clean' (my_app.py:12): the simulator must know how long an event takes; declare "
+        "execution_time_ms or calibrate with the store of a run",
+    ),
+    "no store to calibrate with": ((*SIMULATE, "--calibrate", "gone.db"), "store 'gone.db': no such file"),
+    "where JSON cannot go": ((*SIMULATE, "--json", "trace.csv/x.json"), "file 'trace.csv/x.json': cannot be written; "),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_is_answered_in_one_sentence(case: str) -> None:
+    arguments, sentence = MISTAKES[case]
+    done = penstock(*arguments)
+    assert done.exit_code == 2, done.output
+    assert "".join(f"error: {sentence}".split()) in "".join(done.output.split())
