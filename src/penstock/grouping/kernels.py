@@ -69,9 +69,9 @@ def publish(state: Any, row: int, number: int, active: Any, count: int, used: An
 
 
 @njit(cache=True)
-def publish_to_all(state: Any, seats: Any, active: Any, count: int, used: Any, step: float) -> None:
-    """Load balancing: publish to every row; `seats` has each sender's number, and how many there are."""
-    for row in range(len(seats)):
+def publish_to(state: Any, rows: Any, seats: Any, active: Any, count: int, used: Any, step: float) -> None:
+    """Load balancing: publish to these rows; `seats` has each sender's number, and how many there are."""
+    for row in rows:
         if seats[row, 1] > 0:
             publish(state, row, seats[row, 0], active, count, used, step * seats[row, 1])
 

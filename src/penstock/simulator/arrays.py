@@ -16,6 +16,7 @@ NONE = -1  # the end of a list
 BUCKETS = 1024  # of the latency histogram; the last one holds whatever is longer
 
 PROCESSED, TIMED_OUT, ASKED = 0, 1, 2  # fates of a queued event; ASKED is added where a request goes with it
+LOST = -1  # a request whose event was dropped
 Q_SIZE, T_OUT, RESTART = 0, 1, 2  # causes of a drop
 CAUSES = ("q_size", "t_out", "restart")
 
@@ -72,9 +73,10 @@ class Work(NamedTuple):
     stream: Ints  # of each edge
     rows: Ints  # the first row that each edge has at its receiver
     rules: Ints  # how counts come about, whether service times are exponential, the most events for one
-    drawn: NDArray[np.uint64]  # state of the random numbers
+    drawn: NDArray[np.uint64]  # states of the random numbers, by purpose
 
 
+SERVICE, GIVING = 0, 1  # purposes of random numbers: drawn apart, as service times come before what is given
 TABLE, WHOLE, ONE_OF, ALIKE = 0, 1, 2, 3  # how many events are given: see `model.giving`
 
 

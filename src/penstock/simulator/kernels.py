@@ -13,10 +13,13 @@ from penstock.metrics.latency import FLOOR_MS, GROWTH
 from penstock.simulator.arrays import (
     ASKED,
     BUCKETS,
+    GIVING,
+    LOST,
     NONE,
     ONE_OF,
     PROCESSED,
     Q_SIZE,
+    SERVICE,
     T_OUT,
     TABLE,
     TIMED_OUT,
@@ -29,13 +32,13 @@ _DEAD = -1
 
 
 @njit(cache=True)
-def uniform(state: Any) -> float:
-    """The next random number of 0..1 (xorshift64*)."""
-    x = state[0]
+def uniform(state: Any, purpose: int) -> float:
+    """The next random number of 0..1 (xorshift64*), of those for this purpose."""
+    x = state[purpose]
     x ^= x >> np.uint64(12)
     x ^= x << np.uint64(25)
     x ^= x >> np.uint64(27)
-    state[0] = x
+    state[purpose] = x
     return ((x * np.uint64(2685821657736338717)) >> np.uint64(11)) * (1.0 / 9007199254740992.0)  # type: ignore[no-any-return]
 
 
@@ -146,7 +149,8 @@ def take(
     """Queue events at the replicas that the grouping chooses; start and finish are known at once.
 
     `origin` has the sending operator of each row; `limits` are the hop delay, t_out and the events that one replica
-    may hold. Where the grouping has decided already, `chosen` are the replicas and `asked` the events with a request.
+    may hold. Where the grouping has decided already, `chosen` are the replicas and `asked` the events with a request
+    (LOST afterwards where the event was dropped).
     """
     start_, finish_, born_, source_, value_, row_, next_, fate_, size, _ = queue
     head, tail, unfinished, waiting, held, free, _, _, received, dropped, _ = replicas
@@ -174,6 +178,8 @@ def take(
         if bounded:
             if _full(finish_, next_, unfinished, waiting, replica, arrival, room):
                 dropped[replica, Q_SIZE] += 1
+                if kind == CHOSEN and asked[place]:
+                    asked[place] = LOST
                 settle(tracking, tally, source[place], born[place], arrival, 0, True)
                 continue
             if unfinished[replica] == NONE:
@@ -185,7 +191,7 @@ def take(
         if start - born[place] <= t_out:
             needed = service[value[place] if by_value else 0]
             if exponential:
-                needed *= -math.log(1.0 - uniform(drawn))
+                needed *= -math.log(1.0 - uniform(drawn, SERVICE))
             finish += needed
             fate = PROCESSED
         free[replica] = finish
@@ -221,7 +227,7 @@ def _given(work: Any, value: int, counts: Any) -> None:
         for stream in range(streams):
             counts[stream] = int(work.share[stream])
         return
-    draw = uniform(work.drawn)
+    draw = uniform(work.drawn, GIVING)
     if rule == ONE_OF:
         for stream in range(streams):
             counts[stream] = 1 if 0.0 <= draw < work.share[stream] else 0

@@ -176,7 +176,7 @@ class _Builder:
             stream=np.array([streams.index(edge.stream.name) for edge in outputs], np.int64),
             rows=np.array([edge.row for edge in outputs], np.int64),
             rules=np.array([rule, self._facts.exponential, most]),
-            drawn=self._random.integers(1, 2**63, 1, np.uint64),
+            drawn=self._random.integers(1, 2**63, 2, np.uint64),
         )
         mean_s = float(service.mean())
         return OperatorModel(operator, self._edges[operator.name], outputs, np.array(origin), senders, work, mean_s)

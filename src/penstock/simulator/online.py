@@ -14,7 +14,7 @@ from penstock.grouping.online_shuffle.options import OnlineShuffleOptions
 from penstock.grouping.online_shuffle.replica import Sketchers, answer, execute, sketchers
 from penstock.grouping.online_shuffle.scheduler import choose, set_active, take_reply, take_sketch
 from penstock.grouping.online_shuffle.state import Schedulers, schedulers
-from penstock.simulator.arrays import ASKED, TIMED_OUT, Events, Flags, Floats, Ints, Queue
+from penstock.simulator.arrays import ASKED, LOST, TIMED_OUT, Events, Flags, Floats, Ints, Queue
 
 REPORT_S = 0.5
 
@@ -61,6 +61,11 @@ class OnlineSide:
         chosen, asked = np.empty(len(events.time), np.int64), np.zeros(len(events.time), np.int8)
         _assign(self._schedulers, self._messages, events, self._keys, chosen, asked)
         return chosen, asked
+
+    def taken(self, events: Events, chosen: Ints, asked: Flags) -> None:
+        """Some of the events that were assigned found a full queue: their requests are lost."""
+        lost = asked == LOST
+        np.subtract.at(self._messages.marks, (events.row[lost], chosen[lost]), 1)
 
     def executed(self, queue: Queue, popped: Ints) -> None:
         """Replicas have executed the events at these places of the queue, in this order."""

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 
 from penstock.errors import InputError
-from penstock.grouping.kernels import publish_to_all, senders
+from penstock.grouping.kernels import publish_to, senders
 from penstock.grouping.online_shuffle.options import OnlineShuffleOptions
 from penstock.metrics.counters import OperatorCounters, ReplicaCounters
 from penstock.names import one_of
@@ -60,6 +60,7 @@ class SimulatedOperator:
         self.name = model.operator.name
         self.pool = model.operator.pool
         one_of(f"{model.operator}: grouping", model.operator.grouping, KINDS)
+        self._work = model.work._replace(drawn=model.work.drawn.copy())  # the same numbers for every plant
         self._kind = KINDS[model.operator.grouping]
         self._options = options
         self._tracking, self._tally = tracking, tally
@@ -104,7 +105,7 @@ class SimulatedOperator:
             self.model.origin,
             self._queue,
             self._replicas,
-            self.model.work,
+            self._work,
             self._senders,
             self._routes,
             self._kind,
@@ -114,18 +115,19 @@ class SimulatedOperator:
             self._tracking,
             self._tally,
         )
+        if self.online:
+            self.online.taken(events, chosen, asked)
 
     def give(self, until_s: float) -> None:
         """Let leave what finishes by then; `outputs` has it."""
         self._filled[:] = 0
         if not self._queue.size[1]:
             return
-        work = self.model.work
         self._queue.size[2] = 0
         while not give(
             self._queue,
             self._replicas,
-            work,
+            self._work,
             until_s,
             self._outputs,
             self._filled,
@@ -172,7 +174,7 @@ class SimulatedOperator:
 
     def seat(self, active: Mapping[str, Sequence[int]]) -> None:
         """Number the senders anew: a sender whose place among them has changed starts its round again."""
-        names, changed = self.model.senders, False
+        names, changed = self.model.senders, []
         before = dict(zip(names, np.cumsum([0, *(len(active[name]) for name in names)]), strict=False))
         of = sum(len(active[name]) for name in names)
         for edge in self.model.inputs:
@@ -185,9 +187,8 @@ class SimulatedOperator:
                     self._senders.turn[row] = number
                     if self.online:
                         self.online.seat(row, number)
-                    changed = True
-        if changed:
-            self._publish()
+                    changed.append(row)
+        self._publish(changed)
 
     def restart(self, until_s: float, *, lossy: bool) -> None:
         """Stand still until then; what has not finished is shared out anew, or lost."""
@@ -252,10 +253,13 @@ class SimulatedOperator:
         end = min(later, default=len(self.model.origin))
         return [(row, row - first) for row in range(first, end)]
 
-    def _publish(self) -> None:
-        if self._kind == LOAD_BALANCING:
-            count = int(self._routes.length[0])
-            publish_to_all(self._senders, self._seats, self._routes.active, count, self._used, self._step)
+    def _publish(self, rows: Iterable[int] | None = None) -> None:
+        """Tell these senders how used the replicas are, or all."""
+        if self._kind != LOAD_BALANCING:
+            return
+        chosen = np.arange(len(self._seats)) if rows is None else np.array(list(rows), np.int64)
+        count = int(self._routes.length[0])
+        publish_to(self._senders, chosen, self._seats, self._routes.active, count, self._used, self._step)
 
     def _bound(self) -> None:
         """Each active replica may hold its part of q_size."""
