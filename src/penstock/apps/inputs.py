@@ -10,11 +10,13 @@ HOUR_S = 3600.0
 
 
 def _spikes(seed: int) -> Trace:
-    return made_trace("spikes", mean_rate=118.0, duration_s=2 * HOUR_S, seed=seed)
+    """The highest spike is what the pools can just serve."""
+    trace = made_trace("spikes", mean_rate=1.0, duration_s=2 * HOUR_S, seed=seed)
+    return trace.scaled(mean_rate=380.0 / trace.peak)
 
 
 def _bursts(seed: int) -> Trace:
-    return stable(mean=42.0, duration_s=1200.0, noise=0.3, bursts=40, burst_factor=6.0, seed=seed)
+    return stable(mean=42.0, duration_s=1200.0, noise=0.15, bursts=40, burst_factor=4.5, seed=seed)
 
 
 def _ramp(seed: int) -> Trace:  # noqa: ARG001 - the same for every seed
@@ -39,8 +41,8 @@ _INPUTS: dict[str, Callable[[int], Trace]] = {
 def paper_input(app: str, seed: int = 0) -> Trace | None:
     """The application's own input: spikes, a stable rate with bursts, a ramp, or a slow rise and fall.
 
-    >>> paper_input("wordcount").peak
-    549.6972222222222
+    >>> round(paper_input("wordcount").peak)
+    550
     """
     make = _INPUTS.get(app)
     return make(seed) if make else None

@@ -30,7 +30,7 @@ def run_arena(
     with _progress(console) as watch:
         results = compete(setup, specs, contest, watch)
     shown = ranked(results)
-    console.print(results_table(shown))
+    console.print(results_table(shown, console.width))
     console.print(_verdict(shown), highlight=False)
     if json_file is not None:
         write_text(json_file, json.dumps([one.as_json() for one in results], indent=2) + "\n")

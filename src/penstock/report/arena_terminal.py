@@ -17,23 +17,35 @@ from penstock.simulator.result import SimulationResult
 
 WIDEST = 110
 _HEAD = ("ok", "replica-s", "×oracle", "saved", "proc.", "mean", "p99", "late", "changes", "backlog", "dropped")
+_DISPENSABLE = ("backlog", "proc.", "changes", "dropped", "saved", "p99", "replica-s")  # the first to go comes first
 
 
-def results_table(results: Sequence[SimulationResult]) -> Table:
-    """One row a policy, the best first; at most 110 columns wide, for which long names are folded."""
+def results_table(results: Sequence[SimulationResult], width: int = WIDEST) -> Table:
+    """One row a policy, the best first; columns that a narrow terminal has no room for are left out."""
     order = ranking(results)
     rows = [_cells(result) for result in order]
-    widths = [max(map(len, column)) for column in zip(_HEAD, *rows, strict=True)]
-    room = WIDEST - sum(widths) - len(widths)  # for names; 1 column between two others
-    loose = max((cell_len(result.policy) for result in order), default=0) + len(widths) <= room
+    names = max((cell_len(result.policy) for result in order), default=0)
+    shown, loose = _fitting(rows, names, min(width, WIDEST))
     gap = (0, int(loose), 0, 0)
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=gap, pad_edge=False, show_edge=False)
-    table.add_column("policy", overflow="fold", max_width=max(room, 1))
-    for name in _HEAD:
-        table.add_column(name, justify="center" if name == "ok" else "right", no_wrap=True)
+    table.add_column("policy", overflow="fold")
+    for place in shown:
+        table.add_column(_HEAD[place], justify="center" if _HEAD[place] == "ok" else "right", no_wrap=True)
     for result, cells in zip(order, rows, strict=True):
-        table.add_row(_name(result), *cells)
+        table.add_row(_name(result), *(cells[place] for place in shown))
     return table
+
+
+def _fitting(rows: Sequence[Sequence[str]], names: int, width: int) -> tuple[list[int], bool]:
+    """The columns that fit beside the names, and whether there is room between them."""
+    widths = [max(map(len, column)) for column in zip(_HEAD, *rows, strict=True)]
+    shown = list(range(len(_HEAD)))
+    for name in ("", *_DISPENSABLE):
+        shown = [place for place in shown if _HEAD[place] != name]
+        taken = names + sum(widths[place] + 1 for place in shown)
+        if taken <= width:
+            break
+    return shown, taken + len(shown) <= width
 
 
 def _name(result: SimulationResult) -> Text:
