@@ -12,10 +12,11 @@ Ints = NDArray[np.int64]
 Small = NDArray[np.int32]
 Flags = NDArray[np.int8]
 
+SHUFFLE, FIELDS, LOAD_BALANCING, LEAST_WORK, CHOSEN = 0, 1, 2, 3, 4  # groupings; CHOSEN: decided beforehand
 NONE = -1  # the end of a list
 BUCKETS = 1024  # of the latency histogram; the last one holds whatever is longer
 
-PROCESSED, TIMED_OUT, ASKED = 0, 1, 2  # fates of a queued event; ASKED is added where a request goes with it
+DEAD, PROCESSED, TIMED_OUT, ASKED = -1, 0, 1, 2  # fates of an event; ASKED is added where a request goes with it
 LOST = -1  # a request whose event was dropped
 Q_SIZE, T_OUT, RESTART = 0, 1, 2  # causes of a drop
 CAUSES = ("q_size", "t_out", "restart")
@@ -103,3 +104,47 @@ class Routes(NamedTuple):
 
     active: Ints
     length: Ints  # how many of them
+
+
+def empty_events(shape: int | tuple[int, int]) -> Events:
+    """Room for events."""
+    return Events(
+        np.empty(shape),
+        np.empty(shape),
+        np.empty(shape, np.int64),
+        np.empty(shape, np.int32),
+        np.empty(shape, np.int32),
+    )
+
+
+def empty_queue(room: int, *, noting: bool) -> Queue:
+    """Room for queued events; `noting` keeps those that leave."""
+    return Queue(
+        start=np.empty(room),
+        finish=np.empty(room),
+        born=np.empty(room),
+        source=np.empty(room, np.int64),
+        value=np.empty(room, np.int32),
+        row=np.empty(room, np.int32),
+        next=np.empty(room, np.int64),
+        fate=np.empty(room, np.int8),
+        size=np.zeros(3, np.int64),
+        left=np.empty((room if noting else 0, 3), np.int64),
+    )
+
+
+def empty_replicas(pool: int, senders: int, edges: int) -> Replicas:
+    """Replicas that have nothing to do and have done nothing."""
+    return Replicas(
+        head=np.full(pool, NONE),
+        tail=np.full(pool, NONE),
+        unfinished=np.full(pool, NONE),
+        waiting=np.zeros(pool, np.int64),
+        held=np.zeros(pool, np.int64),
+        free=np.zeros(pool),
+        processed=np.zeros(pool, np.int64),
+        busy=np.zeros(pool),
+        received=np.zeros((pool, senders), np.int64),
+        dropped=np.zeros((pool, len(CAUSES)), np.int64),
+        emitted=np.zeros((pool, edges), np.int64),
+    )

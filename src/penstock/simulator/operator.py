@@ -13,19 +13,28 @@ from penstock.grouping.kernels import publish_to, senders
 from penstock.grouping.online_shuffle.options import OnlineShuffleOptions
 from penstock.metrics.counters import OperatorCounters, ReplicaCounters
 from penstock.names import one_of
-from penstock.simulator.arrays import CAUSES, NONE, RESTART, Events, Floats, Queue, Replicas, Routes, Tally, Tracking
-from penstock.simulator.kernels import (
+from penstock.simulator.arrays import (
+    CAUSES,
     CHOSEN,
     FIELDS,
     LEAST_WORK,
     LOAD_BALANCING,
+    NONE,
+    RESTART,
     SHUFFLE,
-    compact,
-    give,
-    holders_of,
-    settle_all,
-    take,
+    Events,
+    Floats,
+    Routes,
+    Tally,
+    Tracking,
+    empty_events,
+    empty_queue,
+    empty_replicas,
 )
+from penstock.simulator.kernels.give import give
+from penstock.simulator.kernels.move import compact, holders_of
+from penstock.simulator.kernels.settle import settle_all
+from penstock.simulator.kernels.take import take
 from penstock.simulator.model import OperatorModel
 from penstock.simulator.online import OnlineSide
 from penstock.simulator.options import SimulationOptions
@@ -41,17 +50,6 @@ _NOTHING_CHOSEN = np.zeros(0, np.int64), np.zeros(0, np.int8)
 _FIRST_ROOM = 1 << 12
 
 
-def empty_events(shape: int | tuple[int, int]) -> Events:
-    """Room for events."""
-    return Events(
-        np.empty(shape),
-        np.empty(shape),
-        np.empty(shape, np.int64),
-        np.empty(shape, np.int32),
-        np.empty(shape, np.int32),
-    )
-
-
 class SimulatedOperator:
     """Takes events and gives events; everything in between is decided by the kernels."""
 
@@ -65,8 +63,8 @@ class SimulatedOperator:
         self._options = options
         self._tracking, self._tally = tracking, tally
         self.online = _online_side(model) if self._kind == CHOSEN else None
-        self._queue = _empty_queue(_FIRST_ROOM, noting=self.online is not None)
-        self._replicas = _empty_replicas(model)
+        self._queue = empty_queue(_FIRST_ROOM, noting=self.online is not None)
+        self._replicas = empty_replicas(self.pool, len(model.senders), len(model.outputs))
         self._senders = senders(len(model.origin), self.pool)
         self._seats = np.full((len(model.origin), 2), -1)  # number and count of the senders, by row
         self._routes = Routes(np.arange(self.pool), np.ones(1, np.int64))
@@ -273,7 +271,7 @@ class SimulatedOperator:
             return
         while alive + count > room // 2:  # at least half is free afterwards, so that copying stays rare
             room *= 2
-        queue = _empty_queue(room, noting=self.online is not None)
+        queue = empty_queue(room, noting=self.online is not None)
         compact(self._queue, self._replicas, queue)
         self._queue = queue
 
@@ -286,41 +284,9 @@ class SimulatedOperator:
         self._outputs = wider
 
 
-def _empty_queue(room: int, *, noting: bool) -> Queue:
-    return Queue(
-        start=np.empty(room),
-        finish=np.empty(room),
-        born=np.empty(room),
-        source=np.empty(room, np.int64),
-        value=np.empty(room, np.int32),
-        row=np.empty(room, np.int32),
-        next=np.empty(room, np.int64),
-        fate=np.empty(room, np.int8),
-        size=np.zeros(3, np.int64),
-        left=np.empty((room if noting else 0, 3), np.int64),
-    )
-
-
 def _online_side(model: OperatorModel) -> OnlineSide:
     options = model.operator.grouping_options or OnlineShuffleOptions()
     return OnlineSide(len(model.origin), model.operator.pool, model.work.key, options)
-
-
-def _empty_replicas(model: OperatorModel) -> Replicas:
-    pool, senders_ = model.operator.pool, len(model.senders)
-    return Replicas(
-        head=np.full(pool, NONE),
-        tail=np.full(pool, NONE),
-        unfinished=np.full(pool, NONE),
-        waiting=np.zeros(pool, np.int64),
-        held=np.zeros(pool, np.int64),
-        free=np.zeros(pool),
-        processed=np.zeros(pool, np.int64),
-        busy=np.zeros(pool),
-        received=np.zeros((pool, senders_), np.int64),
-        dropped=np.zeros((pool, len(CAUSES)), np.int64),
-        emitted=np.zeros((pool, len(model.outputs)), np.int64),
-    )
 
 
 def _by_receiver(model: OperatorModel, emitted: Sequence[int]) -> dict[str, int]:

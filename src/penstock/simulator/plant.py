@@ -11,12 +11,13 @@ from penstock.errors import InputError
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.latency import LatencyHistogram
 from penstock.metrics.utilisation import Utilisation
-from penstock.simulator.arrays import BUCKETS, Events, Tally, Tracking
+from penstock.simulator.arrays import BUCKETS, Events, Tally, Tracking, empty_events
 from penstock.simulator.arrivals import Arrivals
-from penstock.simulator.kernels import enter, merge
+from penstock.simulator.kernels.move import merge
+from penstock.simulator.kernels.settle import enter
 from penstock.simulator.model import Edge, Model
 from penstock.simulator.online import REPORT_S
-from penstock.simulator.operator import SimulatedOperator, empty_events
+from penstock.simulator.operator import SimulatedOperator
 from penstock.simulator.options import SimulationOptions
 
 CHUNK = 1 << 14  # source events moved through the topology at once
