@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
+
+from penstock.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -66,14 +69,16 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     assert not missing
 
 
-def test_the_options_in_the_readme_are_those_of_the_command_line() -> None:
-    pytest.importorskip("penstock.cli.main")
-    from typer.main import get_command
-
-    from penstock.cli.main import app
-
+@pytest.mark.parametrize("page", ["README.md", "docs/simulator.md", "docs/guide.md"])
+def test_the_options_in_a_page_are_those_of_the_command_line(page: str) -> None:
     commands = get_command(app).commands  # type: ignore[attr-defined]
-    known = {option for parameter in commands["run"].params for option in parameter.opts}
-    named = set(re.findall(r"--[a-z][a-z-]+", (ROOT / "README.md").read_text()))
+    known = {option for command in commands.values() for parameter in command.params for option in parameter.opts}
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", (ROOT / page).read_text()))
     assert named <= known
-    assert "demo" in commands
+    assert commands.keys() == {"run", "simulate", "compare", "demo"}
+
+
+def test_the_page_on_the_simulator_does_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    names = execute(ROOT / "docs" / "simulator.md")
+    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} == {"psps", "keda", "static:peak"}
+    assert names["knowledge"].is_file()
