@@ -43,7 +43,7 @@ class Fields:
         return [active[stable_hash(key_of(self._key, event)) % len(active)] for event in events]
 
 
-def key_of(key: str | Callable[[Any], object], event: Any) -> object:
+def key_of(key: str | Callable[[Any], object], event: Any, grouping: str = "fields") -> object:
     """An event's key: one of its fields, or what a function makes of it.
 
     >>> key_of("word", {"word": "dam"}), key_of(len, "dam")
@@ -54,4 +54,4 @@ def key_of(key: str | Callable[[Any], object], event: Any) -> object:
     try:
         return event[key] if isinstance(event, dict) else getattr(event, key)
     except (KeyError, AttributeError):
-        raise InputError(f"grouping 'fields': the event has no field {key!r}: {event!r}") from None
+        raise InputError(f"grouping {grouping!r}: the event has no field {key!r}: {event!r}") from None

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import InputError
-from penstock.grouping.fields import stable_hash
+from penstock.grouping.fields import key_of, stable_hash
 
 Key = str | Callable[[Any], object] | None
 
@@ -39,11 +39,4 @@ class KeyHashes:
             ) from None
 
     def _value(self, event: Any) -> object:
-        if self._key is None:
-            return event
-        if callable(self._key):
-            return self._key(event)
-        try:
-            return event[self._key] if isinstance(event, dict) else getattr(event, self._key)
-        except (KeyError, AttributeError):
-            raise InputError(f"grouping 'online_shuffle': the event has no field {self._key!r}: {event!r}") from None
+        return event if self._key is None else key_of(self._key, event, "online_shuffle")

@@ -6,7 +6,7 @@ State START lasts for N events and ends with a snapshot Ψ = Ω/Φ. In STABILIZI
 The paper has one scheduler. With several, true time is counted by sender: each balances what it sends itself, and so
 the sum is balanced. If replies told the time of all senders' events, every sender would make up for the same difference
 on its own, and they would herd: simulated with 8 senders and 8 replicas in use to 90 %, 36 s of latency instead of
-0.08 s. Counting each sent event once for every sender repairs that, and balances as well as this, but no better; and it
+0.1 s. Counting each sent event once for every sender repairs that, and balances as well as this, but no better; and it
 has to know how much the others send.
 
 All state is in arrays with a row for each replica: one in a live replica, the whole pool in a simulation.
