@@ -69,7 +69,10 @@ def _time_s(rows: Sequence[OperatorRow]) -> float | None:
 
 
 def _overhead_s(rows: Sequence[OperatorRow], lengths_s: Mapping[int, float], time_s: float) -> float:
-    """The median over the intervals in which every replica had work all the time; 0 where there is none."""
+    """The least that an interval shows in which something waited all the time; 0 where there is none.
+
+    The least, because what waits may wait for some of the replicas while others are idle.
+    """
     found = []
     for before, row in pairwise(rows):
         length_s = lengths_s.get(row.number, 0.0)
@@ -77,7 +80,7 @@ def _overhead_s(rows: Sequence[OperatorRow], lengths_s: Mapping[int, float], tim
         saturated = min(before.backlog, row.backlog) > enough and before.replicas == row.replicas and row.processed
         if saturated and row.number == before.number + 1:
             found.append(row.replicas * length_s / row.processed - time_s)
-    return max(0.0, statistics.median(found)) if found else 0.0
+    return max(0.0, min(found, default=0.0))
 
 
 def _hop_s(

@@ -1,0 +1,108 @@
+"""The simulator beside SimPy on the same scenario, the start of the command, and memory; medians of rounds.
+
+    python benchmarks/simulator.py --rounds 3 --json simulator.json
+    python benchmarks/simulator.py --huge          # memory with 10⁹ events too, some minutes more
+
+A chain of four operators, pool 8, 5 active each, at 80 % load. SimPy plays fewer events: rates are compared. Rounds
+alternate between the systems, so that what else the machine does falls on all alike. Everything runs on one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+SCENARIOS = Path(__file__).with_name("simulator_scenarios.py")
+EVENTS = {"simulator": 5_000_000, "simpy": 100_000}
+GROUPINGS = ("shuffle", "load_balancing")
+MEMORY = (10**7, 10**8)
+HUGE = 10**9
+COMMAND = ("-m", "penstock.cli", "simulate", "dns", "--rate", "20", "--duration", "10")
+
+Figures = dict[str, float]
+
+
+def measure(*scenario: str) -> Figures:
+    """One scenario in a process of its own."""
+    if scenario == ("start",):
+        return start()
+    done = subprocess.run([sys.executable, str(SCENARIOS), *scenario], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(scenario)} failed:\n{done.stderr}")
+    figures: Figures = json.loads(done.stdout.strip().splitlines()[-1])
+    return figures
+
+
+def start() -> Figures:
+    """How long the command takes for next to nothing, the second time; NaN where it fails."""
+    took_s = float("nan")
+    for _ in range(2):
+        began = time.perf_counter()
+        done = subprocess.run([sys.executable, *COMMAND], capture_output=True, check=False)
+        took_s = time.perf_counter() - began if done.returncode == 0 else float("nan")
+    return {"wall_s": took_s}
+
+
+def plan(rounds: int, *, huge: bool) -> list[tuple[str, ...]]:
+    """Every scenario of every round, alternating."""
+    once: list[tuple[str, ...]] = [
+        ("rate", system, grouping, str(events)) for grouping in GROUPINGS for system, events in EVENTS.items()
+    ]
+    sizes = (*MEMORY, HUGE) if huge else MEMORY
+    return [*once, ("start",)] * rounds + [("memory", str(events)) for events in sizes]
+
+
+def medians(rounds: list[Figures]) -> Figures:
+    return {name: round(median(one[name] for one in rounds), 4) for name in rounds[0]}
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description="The simulator beside SimPy.")
+    arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--huge", action="store_true", help="play 10⁹ events as well")
+    arguments.add_argument("--json", type=Path, help="also write the result here")
+    options = arguments.parse_args()
+    if hasattr(os, "sched_setaffinity"):  # one core, for all processes that are started from here
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    console = Console(stderr=True)
+    found: dict[tuple[str, ...], list[Figures]] = {}
+    for scenario in track(plan(options.rounds, huge=options.huge), description="measuring", console=console):
+        found.setdefault(scenario, []).append(measure(*scenario))
+        console.print(" ".join(scenario), {name: round(value, 3) for name, value in found[scenario][-1].items()})
+    result = {" ".join(scenario): medians(rounds) for scenario, rounds in found.items()}
+    tell(result)
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=2) + "\n")
+
+
+def tell(result: dict[str, Figures]) -> None:
+    console = Console()
+    table = Table(title="four operators, 5 replicas each, one core; medians")
+    for name in ("grouping", "system", "event-hops/s", "to SimPy", "mean latency ms"):
+        table.add_column(name, justify="left" if name in ("grouping", "system") else "right")
+    for grouping in GROUPINGS:
+        rows = {system: result[f"rate {system} {grouping} {events}"] for system, events in EVENTS.items()}
+        for system, one in rows.items():
+            ratio = one["hops_per_s"] / rows["simpy"]["hops_per_s"]
+            table.add_row(grouping, system, f"{one['hops_per_s']:,.0f}", f"{ratio:,.0f}×", f"{one['mean_ms']:.3f}")
+    console.print(table)
+    console.print(f"penstock simulate, 200 events, from start to end: {result['start']['wall_s']:.2f} s")
+    sizes = {int(name.split()[1]): one for name, one in result.items() if name.startswith("memory")}
+    for events, one in sizes.items():
+        console.print(f"{events:,} events: at most {one['peak_mb']:.0f} MB, {one['wall_s']:.1f} s")
+    least, most = (sizes[edge(sizes)]["peak_mb"] for edge in (min, max))
+    console.print(f"{max(sizes) // min(sizes)}× the events: {most / least:.2f}× the memory")
+
+
+if __name__ == "__main__":
+    main()

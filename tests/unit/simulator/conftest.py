@@ -1,0 +1,41 @@
+"""Every plant that a test makes must add up, whenever it has moved or was changed."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from penstock.simulator.plant import Plant
+
+
+def adds_up(plant: Plant) -> None:
+    """in = out + dropped + backlog, for every operator, every sender and the source events."""
+    counted = plant.counters()
+    sent = {(source, name): count for source, count in counted.sources.items() for name in counted.operators}
+    for name, one in counted.operators.items():
+        total = one.total
+        assert sum(total.received.values()) == total.processed + sum(total.dropped.values()) + one.backlog, name
+        assert one.backlog == total.queued == plant.operators[name].backlog, name
+        for sender, count in total.received.items():
+            assert count == sent[sender, name], (sender, name)
+        sent |= {(name, receiver): count for receiver, count in total.sent.items()}
+    flying = {source for one in plant.operators.values() for source in one.sources_born_before(math.inf)}
+    assert plant.events == plant.out + plant.failed + len(flying)
+    assert plant.latency().count == plant.out
+    assert plant.backlog == sum(one.backlog for one in counted.operators.values())
+
+
+@pytest.fixture(autouse=True)
+def every_plant_adds_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("advance", "settle_changes"):
+        monkeypatch.setattr(Plant, name, _checked(getattr(Plant, name)))
+
+
+def _checked(method):
+    def checked(self, *values):
+        result = method(self, *values)
+        adds_up(self)
+        return result
+
+    return checked
