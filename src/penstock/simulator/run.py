@@ -26,6 +26,7 @@ from penstock.simulator.plant import Plant
 from penstock.simulator.result import SimulationResult, summarised
 from penstock.topology import Topology
 
+PATIENCE = 20  # intervals, and restarts, without an event that leaves once the input has ended
 Progress = Callable[[float, float], None]  # called with the time simulated so far and the time at which input ends
 
 
@@ -66,7 +67,10 @@ def simulate(
     measure: Measure = booked,
     progress: Progress | None = None,
 ) -> SimulationResult:
-    """Play the whole input through the topology under a policy, then let what is queued finish."""
+    """Play the whole input through the topology under a policy, then let what is queued finish.
+
+    A policy that restarts everything before anything can finish is given up after a while; `backlog` has what is left.
+    """
     started = time.perf_counter()
     options = setup.options
     check_td(options.td_s)
@@ -78,12 +82,16 @@ def simulate(
     plant.advance(options.first_step_s)
     loop.step(plant.now_s)
     history = History(list(setup.model.operators), plant)
-    while plant.now_s < plant.end_s or plant.backlog:
+    left, moved_s = 0, plant.now_s  # source events gone, and since when no more
+    patience_s = PATIENCE * options.td_s + PATIENCE * options.restart_s
+    while plant.now_s < plant.end_s or (plant.backlog and plant.now_s - moved_s < patience_s):
         before = plant.active()
         plant.advance(plant.now_s + options.td_s)
         step = loop.step(plant.now_s)
         plant.settle_changes()
         history.add(plant, before, _changes(step))
+        if plant.now_s <= plant.end_s or plant.out + plant.failed > left:
+            left, moved_s = plant.out + plant.failed, plant.now_s
         if progress is not None:
             progress(min(plant.now_s, plant.end_s), plant.end_s)
     return summarised(name, plant, history, setup.workload, wall_s=time.perf_counter() - started)

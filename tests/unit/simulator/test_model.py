@@ -170,6 +170,14 @@ def test_keys_go_to_the_replicas_that_fields_chooses():
     assert by_replica(plant) == [chosen[replica] for replica in range(4)]
 
 
+def test_a_single_key_goes_where_fields_sends_it():
+    payloads = [{"word": "water"}]
+    plant = played(one(key="word", execution_time_ms=1.0), Facts(payloads={"in": payloads}), 5)
+    grouping = Fields("word")
+    grouping.update(Receivers(active=(0, 1, 2, 3)))
+    assert by_replica(plant)[grouping.assign(payloads)[0]] == 5
+
+
 def test_unknown_keys_are_spread_over_all_replicas():
     plant = played(one(key="word", execution_time_ms=1.0), Facts(), UNKNOWN_VALUES)
     assert by_replica(plant) == pytest.approx([UNKNOWN_VALUES / 4] * 4, rel=0.25)

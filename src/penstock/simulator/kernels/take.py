@@ -86,7 +86,7 @@ def take(
         elif kind == LOAD_BALANCING:
             replica = least_used(turn, used, last, step, row[place], active, count)
         elif kind == FIELDS:
-            replica = active[(key[value[place]] if keyed else 0) % count]
+            replica = active[key[value[place] if keyed else 0] % count]
         elif kind == CHOSEN:
             replica = chosen[place]
         else:
