@@ -3,8 +3,9 @@
     python benchmarks/fidelity.py --rounds 2 --json fidelity.json
 
 The live run is one of `penstock run`: the Twitter application under two hours of real bursty traffic (a made trace of
-that shape where it is not at hand), played 60 times faster. The simulation takes hop delay, execution times and
-overhead from the store of that run, and knows nothing else of it.
+that shape where it is not at hand), played 60 times faster, with service times and a rate that leave two cores some
+rest: what a busy machine adds is not simulated. The simulation takes hop delay, execution times and overhead from the
+store of that run, and knows nothing else of it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from penstock.simulator.run import simulate
 from penstock.workload import load_trace
 
 WARM_UP_S = 2.0
+SOURCES_BEGIN_S = 0.1  # after the run has started, on which the loop's clock counts
+SERVICE_MS = {"clean": 30.0, "classify": 60.0, "author": 45.0, "store": 30.0}
 WITHIN, NEAR_ZERO, WITHIN_NEAR_ZERO = 0.15, 0.1, 0.02
 METRICS = ("saved_resources", "throughput_degradation", "processed_ratio", "latency_mean_ms")
 
@@ -38,7 +41,9 @@ def live(case: argparse.Namespace, folder: Path) -> dict[str, Any]:
     summary, store = folder / "summary.json", folder / "metrics.db"
     store.unlink(missing_ok=True)
     command = [sys.executable, "-m", "penstock.cli", "run", "twitter", "--trace", str(case.trace)]
-    command += ["--speedup", str(case.speedup), "--td", str(case.td), "--policy", case.policy]
+    times = ",".join(f"{name}={time_ms:g}" for name, time_ms in SERVICE_MS.items())
+    command += ["--speedup", str(case.speedup), "--mean-rate", str(case.mean_rate), "--service-ms", times]
+    command += ["--td", str(case.td), "--policy", case.policy]
     command += ["--grouping", case.grouping, "--store", str(store), "--json", str(summary)]
     command += ["--warm-up", str(WARM_UP_S), *(["--duration", str(case.duration)] if case.duration else [])]
     subprocess.run(command, check=True, stdout=sys.stderr)
@@ -52,10 +57,12 @@ def simulated(case: argparse.Namespace, store: str) -> dict[str, float]:
         app="twitter",
         trace=case.trace,
         speedup=case.speedup,
+        mean_rate=case.mean_rate,
+        service_ms=SERVICE_MS,
         duration_s=case.duration,
         grouping=case.grouping,
         calibrate=store,
-        options=SimulationOptions(td_s=case.td, first_step_s=WARM_UP_S),
+        options=SimulationOptions(td_s=case.td, first_step_s=WARM_UP_S - SOURCES_BEGIN_S),
     )
     setup = request.setup()
     result = simulate(setup, request.contest(setup).policy(case.policy, setup))
@@ -97,6 +104,7 @@ def main() -> None:
     arguments.add_argument("--policy", default="psps")
     arguments.add_argument("--grouping", default="load_balancing")
     arguments.add_argument("--speedup", type=float, default=60.0)
+    arguments.add_argument("--mean-rate", type=float, default=40.0)
     arguments.add_argument("--td", type=float, default=2.0)
     arguments.add_argument("--duration", type=float, help="cut the played trace, seconds")
     arguments.add_argument("--rounds", type=int, default=1)
@@ -104,7 +112,7 @@ def main() -> None:
     case = arguments.parse_args()
     with tempfile.TemporaryDirectory() as name:
         case.trace = the_trace(Path(name))
-        events = played(load_trace(case.trace), None, case.speedup, case.duration).events
+        events = played(load_trace(case.trace), case.mean_rate, case.speedup, case.duration).events
         rounds = [one_round(case, Path(name)) for _ in range(case.rounds)]
     table, rows = table_of(rounds)
     Console().print(f"twitter under {case.trace.name}, {events:,.0f} events, {case.policy}, {case.grouping}", table)

@@ -12,6 +12,7 @@ from penstock.simulator.history import History
 from penstock.simulator.plant import Plant
 
 ON_TIME = 0.99  # the share of events that must be on time for a policy to meet the target
+_ROUNDING = 1e-9
 PERCENTILES = {"p50": 0.5, "p99": 0.99}
 
 
@@ -56,7 +57,7 @@ def summarised(name: str, plant: Plant, history: History, workload: Workload, *,
     """The result of a simulation that has ended."""
     r_over = overestimated_replicas(workload.peak_rate, workload.shares, workload.execution_times_s)
     replicas = history.total_replicas
-    played = [(row, count) for row, count in enumerate(history.entered) if count]
+    played = _played(history, plant.end_s)
     latency = plant.latency()
     dropped: dict[str, int] = {}
     for operator in plant.operators.values():
@@ -84,6 +85,16 @@ def summarised(name: str, plant: Plant, history: History, workload: Workload, *,
         target_ms=1000 * plant.options.target_s,
         history=history,
     )
+
+
+def _played(history: History, end_s: float) -> list[tuple[int, int]]:
+    """The intervals with input, and what entered in each; one that the end of the input cuts does not count.
+
+    Otherwise what leaves in it, over the few events that enter, would outweigh all others.
+    """
+    entered = [(row, count) for row, count in enumerate(history.entered) if count]
+    whole = [(row, count) for row, count in entered if history.times_s[row] <= end_s * (1 + _ROUNDING)]
+    return whole or entered
 
 
 def _plain(value: Any) -> Any:
