@@ -7,7 +7,7 @@ BENCHMARKS := $(filter-out %_scenarios.py,$(wildcard benchmarks/*.py))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup java demo test lint format unit spark e2e bench clean
+.PHONY: help setup java demo test lint format unit spark e2e bench experiments clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z0-9]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
@@ -37,7 +37,7 @@ format: $(READY)  ## let ruff put the code into form
 	$(BIN)/ruff format .
 
 unit: $(READY)  ## tests without Spark, and the examples in docstrings
-	$(PYTEST) --doctest-modules src tests/unit
+	$(PYTEST) --doctest-modules src experiments tests/unit
 
 spark: $(READY) java  ## tests of the engine on Spark
 	$(PYTEST) tests/spark
@@ -48,6 +48,9 @@ e2e: $(READY) java  ## whole runs, faults included
 bench: $(READY) java  ## all benchmarks, one after another
 	@set -e; for file in $(BENCHMARKS); do echo "== $$file"; $(BIN)/python $$file; done
 
+experiments: $(READY)  ## the papers' evaluation in the simulator: out/experiments.html and .json
+	@$(BIN)/python -m experiments
+
 clean:  ## remove .venv, caches and what runs left behind
 	rm -rf .venv out dist .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} +

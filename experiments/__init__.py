@@ -1,0 +1,1 @@
+"""The papers' evaluation, played in the simulator: `python -m experiments`."""

@@ -1,0 +1,55 @@
+"""BGElasor, NPC 2019: figures 4 and 5, cost, changes and latency of the elasticity controllers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from experiments.experiment import Case, Claim, Direction, Experiment
+from experiments.scene import Scene
+
+PAPER = "Mu et al., BGElasor, NPC 2019"
+METRICS = ("cost", "changes", "latency_ms", "late", "replicas")
+PERIODIC = Scene(app="insensitive", input="periodic", td_s=5.0, grouping="load_balancing", target_s=2.0)
+FLUCTUATING = Scene(app="insensitive", input="fluctuating", td_s=10.0, grouping="load_balancing", target_s=2.0)
+FORECASTER = "drift"
+
+
+def _cases(scene: Scene) -> tuple[Case, ...]:
+    def case(label: str, policy: str, **more: Any) -> Case:
+        return Case(label=label, policy=policy, scene=Scene(**{**vars(scene), **more}))
+
+    return (
+        case("SPEA", "spea", forecaster=FORECASTER),
+        case("SREA", "srea"),
+        case("CBA", "cba", forecaster=FORECASTER),
+        case("optimal", "optimal", forecaster=FORECASTER),
+        case("psps", "psps"),
+        case("psps with a forecast", "psps", forecaster=FORECASTER),
+        case("oracle", "oracle"),
+        case("static peak", "static:peak"),
+    )
+
+
+def _experiment(name: str, title: str, scene: Scene) -> Experiment:
+    return Experiment(
+        name=name,
+        title=title,
+        paper=PAPER,
+        cases=_cases(scene),
+        metrics=METRICS,
+        directions=(
+            Direction("CBA costs less than SPEA", (Claim("cost", "CBA", "SPEA"),)),
+            Direction("CBA changes replicas less often than SPEA", (Claim("changes", "CBA", "SPEA"),)),
+            Direction("CBA is faster than SREA, which waits for the load", (Claim("latency_ms", "CBA", "SREA"),)),
+            Direction(
+                "knowing the next epoch is faster than going by the last one",
+                (Claim("latency_ms", "oracle", "psps"),),
+            ),
+        ),
+    )
+
+
+EXPERIMENTS = (
+    _experiment("figures-4-5-periodic", "Cost, changes and latency on the periodic load", PERIODIC),
+    _experiment("figures-4-5-fluctuating", "Cost, changes and latency on the fluctuating load", FLUCTUATING),
+)

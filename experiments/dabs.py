@@ -1,0 +1,146 @@
+"""DABS-Storm, TLDKS 2019: figures 12 to 17."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from experiments.experiment import Case, Claim, Direction, Experiment
+from experiments.scene import Scene
+
+PAPER = "Kotto-Kombi et al., DABS-Storm, TLDKS 40, 2019"
+TD_S, RESTART_S = 10.0, 30.0
+
+SIMPLE = Scene(
+    app="insensitive",
+    input="progressive",
+    td_s=TD_S,
+    grouping="shuffle",
+    actuation="restart",
+    restart_s=RESTART_S,
+    settle_s=RESTART_S + TD_S,  # the standstill, and one interval to measure
+    skew=0.0,
+)
+SENSITIVE = replace(SIMPLE, app="sensitive", grouping="online_shuffle", skew=1.5)
+COMPLEX = replace(SENSITIVE, app="complex_sensitive")
+
+PLUS, ONE_BY_ONE, LEARNING = "AUTOSCALE+", "incremental", "learning"
+POLICIES = {PLUS: "autoscale_plus:settle=0", ONE_BY_ONE: "incremental", LEARNING: "learning"}
+
+
+def figure(number: int, title: str, scene: Scene, late: dict[str, float], *more: Case, **rest: Any) -> Experiment:
+    """The paper's three policies with the shares of dephased events that it gives, and more cases."""
+    cases = [
+        Case(label=label, policy=policy, scene=scene, paper={"late": late[label]} if label in late else {})
+        for label, policy in POLICIES.items()
+    ]
+    return Experiment(
+        name=f"figure-{number}",
+        title=title,
+        paper=PAPER,
+        cases=(*cases, *more),
+        metrics=("late", "latency_ms", "replicas", "changes"),
+        seeds=5,
+        **rest,
+    )
+
+
+def pooled(scene: Scene, label: str, policy: str, grouping: str) -> Case:
+    """A case in which a change of replicas costs nothing."""
+    free = replace(scene, actuation="pool", settle_s=0.0, grouping=grouping)
+    return Case(label=f"{label}, pool", policy=policy, scene=free)
+
+
+def groupings(scene: Scene) -> tuple[Case, ...]:
+    """AUTOSCALE+ without OSG, and three groupings under psps, which has no more replicas than are needed."""
+    return (
+        Case(label=f"{PLUS}, shuffle", policy=POLICIES[PLUS], scene=replace(scene, grouping="shuffle")),
+        pooled(scene, "psps, OSG", "psps", "online_shuffle"),
+        pooled(scene, "psps, shuffle", "psps", "shuffle"),
+        pooled(scene, "psps, load balancing", "psps", "load_balancing"),
+        pooled(scene, "psps, least work", "psps", "least_work"),
+    )
+
+
+def loses_least(label: str, *others: str, why: str = "") -> Direction:
+    """One policy has fewer dephased events than the others."""
+    claims = tuple(Claim("late", label, other) for other in others)
+    return Direction(f"{label} loses fewer events than {' and '.join(others)}", claims, why)
+
+
+def osg_beats_shuffle(why: str = "") -> Direction:
+    """What OSG is for."""
+    return Direction(
+        "OSG beats shuffle on latency", (Claim("latency_ms", "psps, OSG, pool", "psps, shuffle, pool"),), why
+    )
+
+
+def whole_beats_local(*whole: str) -> Direction:
+    """Policies that look at the whole workflow lose fewer events than those that look at each operator alone."""
+    claims = [Claim("late", one, f"{other}, pool") for one in whole for other in (ONE_BY_ONE, LEARNING)]
+    return Direction("where changes cost nothing, looking at the whole workflow loses fewer events", tuple(claims))
+
+
+def _erratic(scene: Scene) -> Scene:
+    return replace(scene, input="erratic")
+
+
+SHORTER = replace(_erratic(SENSITIVE), restart_s=20.0, settle_s=30.0)
+
+EXPERIMENTS = (
+    figure(
+        12,
+        "Simple insensitive topology, progressive stream",
+        SIMPLE,
+        {PLUS: 0.07, ONE_BY_ONE: 0.29},
+        directions=(loses_least(PLUS, ONE_BY_ONE),),
+    ),
+    figure(
+        13,
+        "Simple insensitive topology, erratic stream",
+        _erratic(SIMPLE),
+        {PLUS: 0.18, ONE_BY_ONE: 0.19, LEARNING: 0.13},
+        directions=(loses_least(LEARNING, PLUS, ONE_BY_ONE),),
+    ),
+    figure(
+        14,
+        "Simple sensitive topology, progressive stream",
+        SENSITIVE,
+        {},
+        *groupings(SENSITIVE),
+        directions=(loses_least(LEARNING, PLUS, ONE_BY_ONE), osg_beats_shuffle()),
+    ),
+    figure(
+        15,
+        "Simple sensitive topology, erratic stream",
+        _erratic(SENSITIVE),
+        {PLUS: 0.048},
+        *groupings(_erratic(SENSITIVE)),
+        Case(label=f"{PLUS}, restart of 20 s", policy=POLICIES[PLUS], scene=SHORTER),
+        Case(label=f"{LEARNING}, restart of 20 s", policy=POLICIES[LEARNING], scene=SHORTER),
+        directions=(loses_least(PLUS, ONE_BY_ONE, LEARNING), osg_beats_shuffle()),
+    ),
+    figure(
+        16,
+        "Complex sensitive topology, progressive stream",
+        COMPLEX,
+        {PLUS: 0.10},
+        *groupings(COMPLEX),
+        directions=(loses_least(PLUS, ONE_BY_ONE, LEARNING), osg_beats_shuffle()),
+    ),
+    figure(
+        17,
+        "Complex sensitive topology, erratic stream",
+        _erratic(COMPLEX),
+        {PLUS: 0.10},
+        *groupings(_erratic(COMPLEX)),
+        pooled(_erratic(COMPLEX), PLUS, "autoscale_plus", "shuffle"),
+        pooled(_erratic(COMPLEX), ONE_BY_ONE, "incremental", "shuffle"),
+        pooled(_erratic(COMPLEX), LEARNING, "learning", "shuffle"),
+        directions=(
+            loses_least(PLUS, ONE_BY_ONE, LEARNING),
+            whole_beats_local(f"{PLUS}, pool", "psps, shuffle, pool"),
+            osg_beats_shuffle(),
+        ),
+    ),
+)

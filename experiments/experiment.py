@@ -1,0 +1,99 @@
+"""What an experiment is: cases side by side, what the paper has for them, and the directions that must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from experiments.figures import FOUR
+from experiments.scene import Scene
+from penstock.policy.registry import POLICIES
+
+NEAR = 0.01  # the paper's figures that differ by less, relative to the larger, are the same
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One row: a policy in a scene, and the paper's figures for it where it has any."""
+
+    label: str
+    policy: str
+    scene: Scene
+    paper: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def missing(self) -> str | None:
+        """Why it cannot be played yet, if so."""
+        name = self.policy.partition(":")[0]
+        return self.scene.missing if name in POLICIES.names else f"policy {name!r} is not there yet"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """In this figure, one case has less than another.
+
+    >>> str(Claim("latency_ms", "load balancing", "shuffle"))
+    'latency_ms: load balancing < shuffle'
+    """
+
+    metric: str
+    less: str
+    more: str
+
+    def __str__(self) -> str:
+        return f"{self.metric}: {self.less} < {self.more}"
+
+
+@dataclass(frozen=True)
+class Direction:
+    """What a paper's figures say; it holds if all claims do. `why` tells what was found where it does not."""
+
+    name: str
+    claims: tuple[Claim, ...]
+    why: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """A table or figure of a paper.
+
+    The paper's figures of every case are compared with those of the first; where ours differ the other way round,
+    `reasons` says why, by `metric` or by `metric label`.
+    """
+
+    name: str
+    title: str
+    paper: str
+    cases: tuple[Case, ...]
+    note: str = ""
+    metrics: tuple[str, ...] = FOUR
+    directions: tuple[Direction, ...] = ()
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    seeds: int = 3
+
+    def __post_init__(self) -> None:
+        labels = [case.label for case in self.cases]
+        named = [label for one in self.directions for claim in one.claims for label in (claim.less, claim.more)]
+        unknown = [label for label in named if label not in labels]
+        if unknown or len(set(labels)) < len(labels):
+            raise ValueError(f"{self.name}: labels must be unique and claims name them; got {labels} and {unknown}")
+
+    def implied(self) -> list[Claim]:
+        """What the paper's figures say of each case beside the first.
+
+        >>> scene = Scene(app="twitter", input="twitter")
+        >>> cases = tuple(Case(label=label, policy="psps", scene=scene, paper={"latency_ms": value})
+        ...               for label, value in (("td 30 s", 2099.0), ("td 60 s", 5271.0)))
+        >>> [str(claim) for claim in Experiment(name="t", title="", paper="", cases=cases).implied()]
+        ['latency_ms: td 30 s < td 60 s']
+        """
+        first, *others = self.cases
+        claims = []
+        for case in others:
+            for metric in self.metrics:
+                ours, theirs = case.paper.get(metric), first.paper.get(metric)
+                if ours is None or theirs is None or abs(ours - theirs) <= NEAR * max(abs(ours), abs(theirs)):
+                    continue
+                less, more = (case, first) if ours < theirs else (first, case)
+                claims.append(Claim(metric, less.label, more.label))
+        return claims

@@ -1,0 +1,119 @@
+"""The page: directions first, then every table with the paper's figures beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+
+from experiments.figures import METRICS
+from experiments.report import Part
+from experiments.runner import Outcome
+from experiments.verdict import Verdict
+from penstock.report.markup import Markup, card, duration, element, section, several, table
+
+HOW = (
+    "Every event is simulated; arrivals are random around the rates of the input (Poisson). Figures are means over "
+    "seeds, ± the standard deviation: where the input is a real trace, seeds change the arrivals and the values of "
+    "events only. Processed events and latency are taken when the input ends. The papers ran on other machines, with "
+    "other traces: compare directions, not digits."
+)
+MARKS = {True: ("holds", "out"), False: ("does not hold", "in"), None: ("not there yet", "")}
+
+
+def page(parts: Sequence[Part], wall_s: float) -> str:
+    """The whole page as HTML."""
+    style = files("penstock.report").joinpath("style.css").read_text(encoding="utf-8")
+    head = element(
+        "head",
+        Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
+        Markup('<meta name="color-scheme" content="light dark">'),
+        element("title", "The papers' evaluation in the simulator – Penstock"),
+        Markup(f"<style>\n{style}</style>"),
+    )
+    body = element("main", _header(), _cards(parts, wall_s), _directions(parts), *map(_part, parts))
+    return f"<!doctype html>\n{element('html', head, element('body', body), lang='en')}\n"
+
+
+def _header() -> Markup:
+    return element(
+        "header",
+        element("p", "Penstock experiments", class_="kind"),
+        element("h1", "The papers' evaluation ", element("span", "in the simulator")),
+        element("p", HOW, class_="note"),
+    )
+
+
+def _cards(parts: Sequence[Part], wall_s: float) -> Markup:
+    all_ = [one for part in parts for one in part.directions]
+    held, open_ = sum(one.holds is True for one in all_), sum(one.holds is None for one in all_)
+    missing = {one.missing for part in parts for one in part.outcomes if one.missing}
+    return element(
+        "dl",
+        card("Directions that hold", f"{held} of {len(all_) - open_}", f"{open_} more wait for what is not there yet"),
+        card("Experiments", str(len(parts)), several(sum(len(part.outcomes) for part in parts), "case")),
+        card("Not there yet", str(len(missing)), "; ".join(sorted(missing))),
+        card("Duration", duration(wall_s)),
+        class_="cards",
+    )
+
+
+def _directions(parts: Sequence[Part]) -> Markup:
+    rows = [
+        (one.experiment, one.name, _mark(one), element("span", *_lines(one.figures)), one.sentence)
+        for part in parts
+        for one in part.directions
+    ]
+    return section("Directions", table(("experiment", "what the paper says", "here", "figures", "why"), rows))
+
+
+def _part(part: Part) -> Markup:
+    one = part.experiment
+    notes = [one.paper, f"{several(part.seeds, 'seed')}; input {_inputs(part)}.", one.note]
+    return section(
+        f"{one.name.replace('-', ' ').capitalize()}: {one.title}",
+        *(element("p", note, class_="note") for note in notes if note),
+        table(_head(part), [_row(part, outcome) for outcome in part.outcomes], numbers=range(1, 1 + len(one.metrics))),
+        *_differences(part),
+    )
+
+
+def _inputs(part: Part) -> str:
+    return ", ".join(f"{name} ({origin})" for name, origin in part.inputs.items())
+
+
+def _head(part: Part) -> list[str]:
+    return ["", *(METRICS[name].title for name in part.experiment.metrics)]
+
+
+def _row(part: Part, outcome: Outcome) -> list[object]:
+    label = element("b", outcome.case.label)
+    names = part.experiment.metrics
+    if outcome.missing:
+        return [Markup(label + element("span", f" – {outcome.missing}", class_="note")), *("" for _ in names)]
+    return [label, *(_cell(outcome, name) for name in names)]
+
+
+def _cell(outcome: Outcome, name: str) -> Markup:
+    metric, figure = METRICS[name], outcome.figures[name]
+    ours = f"{metric.shown(figure.mean)} ± {metric.shown(figure.spread)}"
+    if name not in outcome.case.paper:
+        return element("span", ours)
+    theirs = element("span", f"paper {metric.shown(outcome.case.paper[name])}", class_="note")
+    return element("span", ours, Markup("<br>"), theirs)
+
+
+def _differences(part: Part) -> list[Markup]:
+    if not part.differences:
+        return []
+    rows = [(one.name, one.figures[0], one.sentence) for one in part.differences]
+    told = element("p", "Where our figures go the other way than the paper's:", class_="note")
+    return [told, table(("the paper", "ours", "why"), rows)]
+
+
+def _mark(one: Verdict) -> Markup:
+    words, kind = MARKS[one.holds]
+    return element("span", words, class_=kind)
+
+
+def _lines(figures: Sequence[str]) -> list[Markup]:
+    return [element("span", figure, Markup("<br>")) for figure in figures]

@@ -1,0 +1,126 @@
+"""Plays the cases of experiments, each simulation once, in as many processes as there are cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+
+from experiments.experiment import Case, Experiment
+from experiments.figures import Measured, figures_of, measured
+from experiments.scene import Scene
+from experiments.settled import Settled
+from penstock.errors import PenstockError
+from penstock.metrics.utilisation import MEASURES
+from penstock.policy.base import Policy
+from penstock.policy.guards import guarded
+from penstock.policy.learning import Learning
+from penstock.policy.registry import policy_for
+from penstock.policy.static import Static
+from penstock.simulator.run import Setup, simulate
+
+LESSONS = 2  # times that `learning` sees the stream before it is measured on it
+
+
+@dataclass(frozen=True)
+class Job:
+    """One simulation."""
+
+    policy: str
+    scene: Scene
+    seed: int
+
+
+@dataclass(frozen=True)
+class Played:
+    """What became of a job: its figures, or why there are none."""
+
+    job: Job
+    figures: dict[str, float] = field(default_factory=dict)
+    failure: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A case with its figures over all seeds; without any where something is missing or has failed."""
+
+    case: Case
+    figures: dict[str, Measured] = field(default_factory=dict)
+    missing: str | None = None
+
+
+def play(job: Job, data: Path | None) -> Played:
+    """Run one simulation; `learning` is trained on the same stream beforehand, as in the DABS paper."""
+    scene = job.scene
+    try:
+        setup, trace = scene.setup(job.seed, data)
+        policy = _policy(job, setup)
+        if isinstance(policy, Learning):
+            for _ in range(LESSONS):
+                simulate(setup, _guarded(policy, scene))
+            policy.train = False
+        result = simulate(setup, _guarded(policy, scene), forecaster=scene.forecaster, measure=MEASURES[scene.measure])
+    except PenstockError as error:
+        return Played(job, failure=str(error))
+    return Played(job, figures_of(result, trace.duration_s, scene.r_over))
+
+
+def _policy(job: Job, setup: Setup) -> Policy:
+    if job.scene.fixed:
+        return Static(dict(zip(setup.topology.operators, job.scene.fixed, strict=True)))
+    return policy_for(job.policy, workload=setup.workload, forecaster=job.scene.forecaster)
+
+
+def _guarded(policy: Policy, scene: Scene) -> Policy:
+    return guarded(Settled(policy, scene.settle_s) if scene.settle_s else policy)
+
+
+def jobs_of(experiments: Iterable[Experiment], seeds: int | None) -> list[Job]:
+    """All simulations that the experiments need, each once; without `seeds` as many as each experiment asks for."""
+    found: dict[Job, None] = {}
+    for experiment in experiments:
+        for case in experiment.cases:
+            if case.missing is None:
+                found |= dict.fromkeys(_jobs(case, seeds or experiment.seeds))
+    return list(found)
+
+
+def _jobs(case: Case, seeds: int) -> list[Job]:
+    return [Job(case.policy, case.scene, seed) for seed in range(seeds)]
+
+
+def run_all(
+    jobs: Sequence[Job], data: Path | None, *, workers: int, done: Callable[[Job], None] = lambda _: None
+) -> dict[Job, Played]:
+    """Play all jobs; `done` is called after each of them."""
+    played = {}
+    for one in _each(jobs, data, workers):
+        played[one.job] = one
+        done(one.job)
+    return played
+
+
+def _each(jobs: Sequence[Job], data: Path | None, workers: int) -> Iterator[Played]:
+    if workers == 1:
+        yield from (play(job, data) for job in jobs)
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        for future in as_completed([pool.submit(play, job, data) for job in jobs]):
+            yield future.result()
+
+
+def outcomes_of(experiment: Experiment, played: Mapping[Job, Played], seeds: int | None) -> list[Outcome]:
+    """The experiment's cases with what was played for them."""
+    return [_outcome(case, played, seeds or experiment.seeds) for case in experiment.cases]
+
+
+def _outcome(case: Case, played: Mapping[Job, Played], seeds: int) -> Outcome:
+    if case.missing is not None:
+        return Outcome(case, missing=case.missing)
+    runs = [played[job] for job in _jobs(case, seeds)]
+    failures = [run.failure for run in runs if run.failure is not None]
+    if failures:
+        return Outcome(case, missing=f"failed: {failures[0]}")
+    return Outcome(case, measured([run.figures for run in runs]))

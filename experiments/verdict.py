@@ -1,0 +1,73 @@
+"""Whether what the papers' figures say holds for ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from experiments.experiment import Claim, Direction, Experiment
+from experiments.figures import METRICS, Measured
+from experiments.runner import Outcome
+
+NOT_LOOKED_INTO = "why was not looked into yet"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A direction with what became of it; `holds` is None where a case is missing."""
+
+    experiment: str
+    name: str
+    holds: bool | None
+    figures: tuple[str, ...]
+    sentence: str
+
+
+def verdicts(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Verdict]:
+    """All directions of an experiment."""
+    return [_verdict(experiment, direction, outcomes) for direction in experiment.directions]
+
+
+def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Verdict]:
+    """Where our figures go the other way than the paper's, by more than the spread over the seeds."""
+    found = []
+    for claim in experiment.implied():
+        less, more = _sides(claim, outcomes)
+        if less is None or more is None or less.mean - more.mean <= max(less.spread, more.spread):
+            continue
+        where = claim.less if claim.more == experiment.cases[0].label else claim.more
+        why = experiment.reasons.get(f"{claim.metric} {where}", experiment.reasons.get(claim.metric, NOT_LOOKED_INTO))
+        found.append(Verdict(experiment.name, str(claim), False, (_figures(claim, outcomes),), why))
+    return found
+
+
+def _verdict(experiment: Experiment, direction: Direction, outcomes: Sequence[Outcome]) -> Verdict:
+    held = [_holds(claim, outcomes) for claim in direction.claims]
+    figures = tuple(_figures(claim, outcomes) for claim in direction.claims)
+    if None in held:
+        sentence = "; ".join(dict.fromkeys(_missing(direction.claims, outcomes)))
+        return Verdict(experiment.name, direction.name, None, figures, sentence)
+    if all(held):
+        return Verdict(experiment.name, direction.name, True, figures, "as in the paper")
+    return Verdict(experiment.name, direction.name, False, figures, direction.why or NOT_LOOKED_INTO)
+
+
+def _holds(claim: Claim, outcomes: Sequence[Outcome]) -> bool | None:
+    less, more = _sides(claim, outcomes)
+    return None if less is None or more is None else less.mean < more.mean
+
+
+def _sides(claim: Claim, outcomes: Sequence[Outcome]) -> tuple[Measured | None, Measured | None]:
+    known = {one.case.label: one.figures.get(claim.metric) for one in outcomes}
+    return known[claim.less], known[claim.more]
+
+
+def _figures(claim: Claim, outcomes: Sequence[Outcome]) -> str:
+    metric = METRICS[claim.metric]
+    less, more = (metric.shown(one.mean) if one else "–" for one in _sides(claim, outcomes))
+    return f"{metric.title}: {claim.less} {less}, {claim.more} {more}"
+
+
+def _missing(claims: Iterable[Claim], outcomes: Sequence[Outcome]) -> list[str]:
+    named = {label for claim in claims for label in (claim.less, claim.more)}
+    return [one.missing for one in outcomes if one.missing and one.case.label in named]
