@@ -1,7 +1,8 @@
 """The agent: one in each Python worker process, between its replica and the driver.
 
-Counters go up, routing comes down, about once a second and at once when something changes. If the channel breaks,
-the replica goes on with the routing it has, and the agent tries again; counters are cumulative, so nothing is missed.
+Counters go up, routing comes down, about once a second and at once when something changes. Where the grouping is
+online shuffle, mail goes both ways with the counters. If the channel breaks, the replica goes on with the routing it
+has, and the agent tries again; counters are cumulative, so nothing is missed.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from typing import Any
 import msgspec
 
 from penstock.engine.lifecycle import close_all
+from penstock.engine.mailbox import Mailbox
 from penstock.engine.messages import (
     LENGTH,
     MAX_FRAME_BYTES,
     BatchEnd,
     Downward,
     Hello,
+    OnlineNews,
     Position,
     Proof,
     Report,
@@ -61,8 +64,9 @@ def agent_for(program: Program) -> Agent:
 class Role:
     """One replica's part in one batch, as the agent reports it."""
 
-    def __init__(self, report: Report, refresh: Callable[[ReplicaCounters], None]) -> None:
+    def __init__(self, report: Report, refresh: Callable[[ReplicaCounters], None], mail: Mailbox | None = None) -> None:
         self.report = report
+        self.mail = mail or Mailbox()
         self._refresh = refresh
         self._sent = b""
 
@@ -76,6 +80,17 @@ class Role:
     def forget_sent(self) -> None:
         """Say it all again, the next time."""
         self._sent = b""
+        self.mail.forget_told()
+
+    def is_for(self, news: OnlineNews) -> bool:
+        """Whether the driver means this replica, in this batch."""
+        mine = self.report
+        return (mine.generation, mine.batch, mine.operator, mine.replica) == (
+            news.generation,
+            news.batch,
+            news.operator,
+            news.replica,
+        )
 
 
 class Agent:
@@ -162,8 +177,10 @@ class Agent:
                 _send(connection, waiting)
             asked = waiting
             poll = self.routing.poll  # read before the counters, which are then no older than the poll
-            reports = [role.report for role in list(self._roles) if role.changed()]
-            _send(connection, Reports(self._host, self.pid, poll, reports))
+            roles = list(self._roles)
+            reports = [role.report for role in roles if role.changed()]
+            online = [mail for role in roles if (mail := role.mail.collect(role.report)) is not None]
+            _send(connection, Reports(self._host, self.pid, poll, reports, online))
             if self.routing.poll == poll:
                 self._listen(connection)
 
@@ -193,6 +210,10 @@ class Agent:
             with self._answered:
                 self._answers[message.batch] = message
                 self._answered.notify_all()
+        elif isinstance(message, OnlineNews):
+            for role in list(self._roles):
+                if role.is_for(message):
+                    role.mail.deliver(message)
 
     def _take_all(self) -> None:
         while (message := self._next_message()) is not None:

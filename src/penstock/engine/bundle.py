@@ -1,9 +1,10 @@
 """A bundle: one or more events for one replica, as they travel between two stages.
 
-    header (sender, level and partition of the receiver, number of events) + msgpack [ids, born, events]
+    header (sender, level and partition of the receiver, number of events) + msgpack [ids, born, events, keys]
 
-The header can be read without decoding the events. An empty bundle is a *nudge*: Spark hands a row to Python only
-once another row is there, so a nudge is sent behind every bundle that may be the last for a while.
+The header can be read without decoding the events. Keys are there where the grouping is online shuffle. An empty
+bundle is a *nudge*: Spark hands a row to Python only once another row is there, so a nudge is sent behind every bundle
+that may be the last for a while.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ import struct
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
+import numpy as np
+
+from penstock.grouping.online_shuffle import Request
 
 T = TypeVar("T")
 
 NUDGE = b""
+HASH = np.dtype("<u4")
 _HEADER = struct.Struct("<HHII")
 _encoder = msgspec.msgpack.Encoder()
 
@@ -29,12 +34,21 @@ class Header(NamedTuple):
     events: int
 
 
+class Keys(msgspec.Struct, array_like=True):
+    """What a replica needs to learn how long events take, and for whom."""
+
+    replica: int  # of the sender
+    hashes: bytes  # of the events' keys, as HASH
+    requests: list[Request] = []  # the sender wants to know how far its estimates are off
+
+
 class Events(msgspec.Struct, Generic[T], array_like=True):
     """The events of a bundle, by column."""
 
     ids: list[str]
     born: list[float]  # when each source event was due, seconds since the epoch
     events: list[T]
+    keys: Keys | None = None
 
 
 def pack(header: Header, events: Events[Any]) -> bytes:

@@ -8,7 +8,7 @@ import hmac
 import logging
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.engine.messages import (
@@ -17,6 +17,7 @@ from penstock.engine.messages import (
     BatchEnd,
     Downward,
     Hello,
+    OnlineNews,
     Position,
     Proof,
     Reports,
@@ -47,7 +48,7 @@ class ControlServer:
         self._port = 0
         self._paused = False
         self._error: OSError | None = None
-        self.on_reports: Callable[[Reports], None] = lambda _: None
+        self.on_reports: Callable[[Reports], Iterable[OnlineNews] | None] = lambda _: None  # returns what to answer
         self.on_question: Callable[[StartQuery | BatchEnd], int] = lambda _: 0
 
     def start(self) -> int:
@@ -153,7 +154,8 @@ class ControlServer:
 
     def _take(self, message: Any, writer: asyncio.StreamWriter) -> None:
         if isinstance(message, Reports):
-            self.on_reports(message)
+            for news in self.on_reports(message) or ():
+                writer.write(frame(news))
             self._writers[writer] = message.poll
         elif isinstance(message, StartQuery | BatchEnd):
             position = self.on_question(message)

@@ -41,7 +41,7 @@ class SourceSlot:
         self._outbox = Outbox(program, 0, name, slot, self._counters)
         self._agent = agent_for(program)
         self._prefix = f"{name}:" if len([s for s in program.layout.stages[0] if s.replica == 0]) > 1 else ""
-        self._role = Role(report_of(program, name, slot, batch, self._counters), lambda _: None)
+        self._role = Role(report_of(program, name, slot, batch, self._counters), lambda _: None, self._outbox.mail)
 
     def run_range(self) -> Iterator[pa.RecordBatch]:
         """Micro-batch: send the events that the program gives this slot."""
@@ -55,7 +55,12 @@ class SourceSlot:
 
     def run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         """Real-time: send what is due until Spark ends the batch."""
-        end = BatchEnding(batches)
+        try:
+            yield from self._run(BatchEnding(batches))
+        finally:
+            self._outbox.mail.close()
+
+    def _run(self, end: BatchEnding) -> Iterator[pa.RecordBatch]:
         yield from warm_up(self._program, 0, self._batch)
         self._agent.join(self._role)
         position = self._agent.ask(StartQuery(self._program.generation, self._name, self._slot, self._batch))

@@ -8,6 +8,7 @@ import struct
 
 import msgspec
 
+from penstock.grouping.online_shuffle import Sketch
 from penstock.metrics.counters import ReplicaCounters
 
 LENGTH = struct.Struct("<I")
@@ -37,13 +38,41 @@ class Report(msgspec.Struct, tag=True):
     counters: ReplicaCounters
 
 
-class Reports(msgspec.Struct, tag=True):
+class ReplyTo(msgspec.Struct, array_like=True, frozen=True):
+    """Replica to one of its senders: the time that its events took, minus its estimate."""
+
+    sender: str
+    replica: int
+    epoch: int
+    delta_s: float
+
+
+class OnlineReport(msgspec.Struct, omit_defaults=True):
+    """Replica to driver: what it has learnt about its events, and what it knows of those that it sends to.
+
+    `states` has the operators that it sends to by online shuffle, each with the state of its scheduler. `known` is the
+    number of the last news that it has of them.
+    """
+
+    generation: int
+    batch: int
+    operator: str  # or the source's name
+    replica: int
+    sketch: Sketch | None = None
+    number: int = 0  # of the sketch, in this batch
+    replies: list[ReplyTo] = []
+    states: dict[str, str] = {}
+    known: int = 0
+
+
+class Reports(msgspec.Struct, tag=True, omit_defaults=True):
     """Replica process to driver: what changed since the last time, and the last poll it has seen."""
 
     host: str
     pid: int
     poll: int
     reports: list[Report]
+    online: list[OnlineReport] = []
 
 
 class StartQuery(msgspec.Struct, tag=True):
@@ -92,8 +121,37 @@ class Routing(msgspec.Struct, tag=True, frozen=True):
     poll: int = 0  # report at once when this grows
 
 
+class SketchOf(msgspec.Struct, array_like=True, frozen=True):
+    """The newest sketch of a replica."""
+
+    operator: str
+    replica: int
+    sketch: Sketch
+
+
+class ReplyOf(msgspec.Struct, array_like=True, frozen=True):
+    """A replica's reply to the one who reads this."""
+
+    operator: str
+    replica: int
+    epoch: int
+    delta_s: float
+
+
+class OnlineNews(msgspec.Struct, tag=True):
+    """Driver to a sending replica: what is new about those that it sends to."""
+
+    generation: int
+    batch: int
+    operator: str  # whom it is for
+    replica: int
+    number: int  # grows with all that is new; what the sender then knows
+    sketches: list[SketchOf]
+    replies: list[ReplyOf]
+
+
 Upward = Hello | Proof | Reports | StartQuery | BatchEnd
-Downward = Hello | Proof | Routing | Position
+Downward = Hello | Proof | Routing | Position | OnlineNews
 
 _encoder = msgspec.msgpack.Encoder()
 upward = msgspec.msgpack.Decoder(Upward)

@@ -6,86 +6,22 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 
-from penstock.engine.bundle import NUDGE, Events, Header, pack
-from penstock.engine.messages import OperatorRouting, Routing
+from penstock.engine.bundle import NUDGE
+from penstock.engine.mailbox import Mailbox
+from penstock.engine.messages import Routing
+from penstock.engine.online_wire import OnlineSender, OnlineWire
 from penstock.engine.program import Edge, Program
+from penstock.engine.wire import Wire
 from penstock.errors import EngineError
-from penstock.grouping import Receivers, Sender, make_grouping
 from penstock.metrics.counters import ReplicaCounters
 from penstock.topology.operator import To
 
 ROW_SCHEMA = "partition int, bundle binary"
 _ARROW = pa.schema([("partition", pa.int32()), ("bundle", pa.binary())])
-BUNDLE_EVENTS = 2000
 WARM_UP_ROUNDS = 25
 WARM_UP_PAUSE_S = 0.02
-
-
-class Wire:
-    """One edge of one sending replica: the events that wait to leave, and the grouping that sends them."""
-
-    def __init__(self, edge: Edge, program: Program, level: int, replica: int) -> None:
-        self.edge = edge
-        self.ids: list[str] = []
-        self.born: list[float] = []
-        self.events: list[Any] = []
-        self._program = program
-        self._level = level
-        self._replica = replica
-        self._routed: tuple[OperatorRouting, Sender] | None = None
-
-    def route(self, routing: Routing, sender: str) -> None:
-        """Follow the routing now in force."""
-        mine = routing.operators[self.edge.receiver]
-        me = self._among(routing, sender)
-        if self._routed == (mine, me):
-            return
-        if self._routed is None or self._routed[1] != me:
-            self._grouping = make_grouping(self.edge.grouping, me, self.edge.key)
-        self._grouping.update(Receivers(mine.active, mine.utilisation, mine.step, routing.version))
-        self._routed = (mine, me)
-
-    def _among(self, routing: Routing, sender: str) -> Sender:
-        """This replica's number among all active replicas that send to the same operator."""
-        active = {s: self._replicas(routing, s) for s in self.edge.senders}
-        before = sum(len(active[s]) for s in self.edge.senders[: self.edge.senders.index(sender)])
-        rank = active[sender].index(self._replica) if self._replica in active[sender] else self._replica
-        senders = sum(len(replicas) for replicas in active.values())
-        return Sender((before + rank) % senders, senders)
-
-    def _replicas(self, routing: Routing, sender: str) -> tuple[int, ...]:
-        """Who sends for that sender: an operator's active replicas, a source's slots."""
-        if sender in routing.operators:
-            return routing.operators[sender].active
-        return tuple(slot.replica for slot in self._program.layout.stages[0] if slot.operator == sender)
-
-    def takes(self, event: Any) -> bool:
-        """Whether a replica can be chosen for the event, and the event sent."""
-        try:
-            self._grouping.assign([event])
-            msgspec.msgpack.encode(event)
-        except Exception:
-            return False
-        return True
-
-    def leave(self, sender: int) -> Iterable[tuple[int, bytes]]:
-        """The waiting events as (first partition, bundle)."""
-        ids, born, events = self.ids, self.born, self.events
-        self.ids, self.born, self.events = [], [], []
-        by_replica: dict[int, list[int]] = {}
-        for index, replica in enumerate(self._grouping.assign(events)):
-            by_replica.setdefault(replica, []).append(index)
-        layout, level = self._program.layout, self.edge.level
-        for replica, indices in by_replica.items():
-            target = layout.partition(self.edge.receiver, replica)
-            first = layout.next_partition(self._level, level, target)
-            for start in range(0, len(indices), BUNDLE_EVENTS):
-                part = indices[start : start + BUNDLE_EVENTS]
-                chosen = Events([ids[i] for i in part], [born[i] for i in part], [events[i] for i in part])
-                yield first, pack(Header(sender, level, target, len(part)), chosen)
 
 
 class Outbox:
@@ -96,11 +32,21 @@ class Outbox:
         self._name = name
         self._number = program.senders.index(name)
         self._counters = counters
+        self.mail = Mailbox()
+        self._online: dict[str, OnlineSender] = {}  # by receiver
         self._wires: dict[str, list[Wire]] = {}
         for edge in program.edges[name]:
-            self._wires.setdefault(edge.stream, []).append(Wire(edge, program, level, replica))
+            self._wires.setdefault(edge.stream, []).append(self._wire(edge, level, replica))
         self._all = [wire for wires in self._wires.values() for wire in wires]
         self.streams: tuple[str, ...] = tuple(self._wires)
+
+    def _wire(self, edge: Edge, level: int, replica: int) -> Wire:
+        """In micro-batch mode nothing is heard in time, and the online shuffle is a round robin."""
+        if edge.online is None or not self._program.realtime:
+            return Wire(edge, self._program, level, replica)
+        if edge.receiver not in self._online:
+            self._online[edge.receiver] = OnlineSender(edge, self.mail)
+        return OnlineWire(edge, self._program, level, replica, self._online[edge.receiver])
 
     def declare(self, streams: tuple[str, ...]) -> None:
         """The streams the operator may emit to, the first being the one of plain events."""

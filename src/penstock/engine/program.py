@@ -10,6 +10,7 @@ import cloudpickle
 
 from penstock.engine.layout import Layout
 from penstock.engine.messages import OperatorRouting
+from penstock.grouping.online_shuffle import OnlineShuffleOptions
 from penstock.sources.base import Source
 from penstock.topology import Operator, Topology
 
@@ -24,6 +25,7 @@ class Edge:
     grouping: str
     key: Any
     senders: tuple[str, ...]  # all that send to this receiver
+    online: OnlineShuffleOptions | None = None  # if the grouping is online shuffle
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,9 @@ def edges_of(topology: Topology) -> dict[str, tuple[Edge, ...]]:
                 operator.name,
                 topology.level(operator.name),
                 operator.grouping,
-                operator.key,
+                operator.cost_by if operator.grouping == "online_shuffle" else operator.key,
                 topology.predecessors(operator.name),
+                operator.grouping_options,
             )
             edges[stream.sender].append(edge)
     return {sender: tuple(out) for sender, out in edges.items()}

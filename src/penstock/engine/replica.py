@@ -14,6 +14,7 @@ from penstock.engine.bundle import NUDGE, Events, Unpacker, read_header
 from penstock.engine.inbox import Arrival, Inbox
 from penstock.engine.lifecycle import opened
 from penstock.engine.messages import Report, Routing
+from penstock.engine.online_replica import online_replica
 from penstock.engine.outbox import Outbox, rows_of, warm_up
 from penstock.engine.program import Program
 from penstock.errors import EngineError
@@ -60,16 +61,23 @@ class OperatorReplica:
         self._is_sink = not program.edges[name]
         self._fixed = Routing(0, dict(program.routing))
         self._at_once = 1  # events given to process_many in one call
+        self._online = online_replica(program, name, self._outbox.mail)
         self._report = report_of(program, name, replica, batch, self._counters)
 
     def run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         """Work off the batch."""
+        try:
+            yield from self._run(batches)
+        finally:
+            self._outbox.mail.close()
+
+    def _run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         program, outbox, agent = self._program, self._outbox, self._agent
         inbox = self._inbox = Inbox(batches, self._counters, program.senders, program.queue_bytes)
         self._bound(inbox)
         inbox.start()
         yield from warm_up(program, self._level, self._report.batch)
-        agent.join(Role(self._report, lambda counters: setattr(counters, "queued", inbox.waiting)))
+        agent.join(Role(self._report, lambda counters: setattr(counters, "queued", inbox.waiting), outbox.mail))
         if program.realtime:
             agent.wait_for_routing(ROUTING_TIMEOUT_S)
         routing = self._routing
@@ -125,6 +133,9 @@ class OperatorReplica:
             raise EngineError(f"{self._operator.spec}: an event is not {wanted}: {error}") from error
         for column in (events.ids, events.born, events.events):
             del column[arrival.count :]
+        if self._online is not None and events.keys is not None:
+            sender = self._program.senders[read_header(arrival.bundle).sender]
+            self._online.expect(sender, events.keys, arrival.count)
         return events
 
     def _work(self, events: Events[Any], index: int, stop: int) -> int:
@@ -132,9 +143,12 @@ class OperatorReplica:
         started, cpu = time.perf_counter(), time.thread_time()
         if self._operator.many is not None:
             stop = min(stop, index + self._at_once)
-            self._work_many(events, index, stop)
+            tried = self._work_many(events, index, stop)
+            took_s = time.perf_counter() - started
+            if self._online is not None:
+                self._online.executed(shared(took_s, tried, range(index, stop)))
             index = stop
-            self._adapt(time.perf_counter() - started)
+            self._adapt(took_s)
         else:
             index = self._work_each(events, index, stop, started + self._flush_s())
         self._counters.busy_s += time.perf_counter() - started
@@ -152,13 +166,16 @@ class OperatorReplica:
     def _work_each(self, events: Events[Any], index: int, stop: int, deadline: float) -> int:
         run, ids, born = self._operator.one, events.ids, events.born
         t_out_s, context = self._program.limits.t_out_s, self._operator.context
-        processed = 0
+        processed, started = 0, time.perf_counter()
         ages_ms: list[float] = []
+        times_s: list[float] | None = [] if self._online is not None else None
         while index < stop:
             event_id, since = ids[index], born[index]
             if t_out_s is not None and time.time() - since > t_out_s:
                 self._drop("t_out", 1)
                 index += 1
+                if times_s is not None:
+                    times_s.append(math.nan)
                 continue
             context.event_ids = (event_id,)
             try:
@@ -173,20 +190,27 @@ class OperatorReplica:
             except Exception as error:
                 self._fail(event_id, events.events[index], error)
             index += 1
-            if time.perf_counter() >= deadline:
+            now = time.perf_counter()
+            if times_s is not None:
+                times_s.append(now - started)
+                started = now
+            if now >= deadline:
                 break
+        if self._online is not None and times_s:
+            self._online.executed(times_s)
         self._counters.processed += processed
         self._counters.latency.add_many(ages_ms)
         return index
 
-    def _work_many(self, events: Events[Any], index: int, stop: int) -> None:
+    def _work_many(self, events: Events[Any], index: int, stop: int) -> list[int]:
+        """Process events in one call; those that were not too old for it."""
         keep = list(range(index, stop))
         if (t_out_s := self._program.limits.t_out_s) is not None:
             now = time.time()
             keep = [i for i in keep if now - events.born[i] <= t_out_s]
             self._drop("t_out", stop - index - len(keep))
         if not keep:
-            return
+            return keep
         self._operator.context.event_ids = tuple(events.ids[i] for i in keep)
         try:
             outputs = self._call_many([events.events[i] for i in keep])
@@ -196,10 +220,10 @@ class OperatorReplica:
             if len(keep) == 1 or self._operator.spec.on_error == "fail":
                 others = f" or one of the {len(keep) - 1} after it" if len(keep) > 1 else ""
                 self._fail(f"{events.ids[keep[0]]}{others}", events.events[keep[0]], error)
-                return
+                return keep
             for i in keep:  # find the one that is to blame
                 self._work_many(events, i, i + 1)
-            return
+            return keep
         for i, output in zip(keep, outputs, strict=True):
             if output is not None:
                 self._emit(events.ids[i], events.born[i], output)
@@ -207,6 +231,7 @@ class OperatorReplica:
         if self._is_sink:
             now = time.time()
             self._counters.latency.add_many([(now - events.born[i]) * 1000 for i in keep])
+        return keep
 
     def _call_many(self, events: list[Any]) -> list[Any]:
         outputs = self._operator.many(events) if self._operator.many is not None else None
@@ -236,6 +261,16 @@ class OperatorReplica:
         raise EngineError(
             f"{self._operator.spec}: {type(error).__name__}: {error}; on event {event_id}: {event!r}"
         ) from error
+
+
+def shared(took_s: float, tried: list[int], events: range) -> list[float]:
+    """The time of one call shared out over the events that it was for; NaN for the others.
+
+    >>> shared(0.6, [3, 5], range(3, 6))
+    [0.3, nan, 0.3]
+    """
+    each = set(tried)
+    return [took_s / len(tried) if index in each else math.nan for index in events]
 
 
 def report_of(program: Program, name: str, replica: int, batch: int, counters: ReplicaCounters) -> Report:

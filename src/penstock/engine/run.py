@@ -20,10 +20,11 @@ from penstock.engine.binding import AnySource, bind_sources
 from penstock.engine.channel import ControlServer
 from penstock.engine.clock import SteadyClock
 from penstock.engine.drain import ask_all, await_drained
+from penstock.engine.exchange import Exchange
 from penstock.engine.feed import UtilisationFeed
 from penstock.engine.layout import Layout, lay_out
 from penstock.engine.ledger import Ledger
-from penstock.engine.messages import BatchEnd, OperatorRouting, Reports, StartQuery
+from penstock.engine.messages import BatchEnd, OnlineNews, OperatorRouting, Reports, StartQuery
 from penstock.engine.options import RunOptions
 from penstock.engine.places import ReplicaPlace, executors_of
 from penstock.engine.positions import Positions
@@ -67,6 +68,7 @@ class Run:
         self.id = secrets.token_hex(6)
         self._routing = RoutingTable(topology, replicas or {})
         self._ledger = Ledger(topology)
+        self._exchange = Exchange()
         self._secret = secrets.token_bytes(32)
         self._spark = spark
         self._owns_spark = spark is None
@@ -181,6 +183,10 @@ class Run:
             if key[0] in self.topology.operators
         }
 
+    def online_states(self) -> dict[str, dict[str, int]]:
+        """For each operator whose grouping is online shuffle: how many of those who send to it are in which state."""
+        return self._exchange.states()
+
     def cut_channel(self, cut: bool) -> None:
         """Break the control channel, or let it come back: a fault, for tests."""
         self._server.cut(cut)
@@ -258,8 +264,9 @@ class Run:
             labels={name: str(thing) for name, thing in (topology.sources | topology.operators).items()},
         )
 
-    def _hear(self, reports: Reports) -> None:
+    def _hear(self, reports: Reports) -> list[OnlineNews]:
         self._ledger.enter(reports, self.clock.now())
+        return self._exchange.enter(reports)
 
     def _answer(self, question: StartQuery | BatchEnd) -> int:
         if self._supervisor is None or question.generation != self._supervisor.generation:

@@ -17,9 +17,7 @@ from penstock.names import hint
 Key = str | Callable[[Any], object] | None
 
 
-def make_grouping(
-    name: str, sender: Sender, key: Key = None, options: OnlineShuffleOptions | None = None
-) -> Grouping:
+def make_grouping(name: str, sender: Sender, key: Key = None, options: OnlineShuffleOptions | None = None) -> Grouping:
     """The grouping of that name, for one sender; `key` is what `fields` and `online_shuffle` go by."""
     if name == "shuffle":
         return Shuffle(sender)
@@ -29,9 +27,8 @@ def make_grouping(
         return Fields(key)
     if name == "online_shuffle":
         return make_online_shuffle(sender, key, options)
-    raise InputError(
-        f"grouping must be one of {', '.join(GROUPINGS)} ('fields' with a key); got {name!r}{hint(name, GROUPINGS)}"
-    )
+    near = "" if name in GROUPINGS else hint(name, GROUPINGS)
+    raise InputError(f"grouping must be one of {', '.join(GROUPINGS)} ('fields' with a key); got {name!r}{near}")
 
 
 def make_online_shuffle(sender: Sender, key: Key, options: OnlineShuffleOptions | None) -> OnlineShuffle:
@@ -48,7 +45,8 @@ def warm_up() -> None:
     """Compile what is compiled, or load it from numba's cache, so that no event has to wait for it."""
     balancing = LoadBalancing(Sender())
     balancing.update(Receivers(active=(0, 1), utilisation={0: 0.1}, step=0.1))
-    balancing.assign((None, None))
+    for bundle in ((None,), (None, None)):
+        balancing.assign(bundle)
     options = OnlineShuffleOptions(window=1)
     shuffle, sketching = make_online_shuffle(Sender(), None, options), Sketching(1, options)
     sketch = None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from penstock.grouping.base import Receivers, Sender
-from penstock.grouping.kernels import choose_least_used, publish, senders
+from penstock.grouping.kernels import choose_least_used, least_used, publish, senders
 
 
 class LoadBalancing:
@@ -50,6 +50,8 @@ class LoadBalancing:
 
     def assign(self, events: Sequence[Any]) -> list[int]:
         """The least used replica for each event."""
+        if len(events) == 1:  # with plain arrays, a call takes half the time
+            return [least_used(*self._senders, 0, self._active, len(self._active))]
         chosen = np.empty(len(events), np.int64)
         choose_least_used(self._senders, 0, self._active, len(self._active), chosen)
         return chosen.tolist()

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.engine.messages import OperatorRouting, Routing
-from penstock.engine.outbox import BUNDLE_EVENTS, Outbox
+from penstock.engine.outbox import Outbox
 from penstock.engine.program import Program
+from penstock.engine.wire import BUNDLE_EVENTS
 from penstock.errors import EngineError
 from penstock.grouping import Sender, stable_hash
 from penstock.metrics.counters import ReplicaCounters

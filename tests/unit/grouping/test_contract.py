@@ -95,5 +95,5 @@ def test_a_copy_goes_on_where_the_original_was(
 def test_an_unknown_grouping_or_fields_without_a_key(name: str) -> None:
     with pytest.raises(InputError) as caught:
         make_grouping(name, Sender())
-    rule = "grouping must be one of shuffle, fields, load_balancing ('fields' with a key)"
+    rule = "grouping must be one of shuffle, fields, load_balancing, online_shuffle ('fields' with a key)"
     assert str(caught.value) == f"{rule}; got {name!r}"

@@ -25,7 +25,7 @@ class Shout:
         return event.upper()
 
 
-GROUPINGS = "shuffle, fields, load_balancing"
+GROUPINGS = "shuffle, fields, load_balancing, online_shuffle"
 BROKEN_DECLARATIONS: list[tuple[dict[str, Any], str]] = [
     ({"pool": 0}, "pool must be at least 1; got 0"),
     ({"pool": -3}, "pool must be at least 1; got -3"),
@@ -33,6 +33,16 @@ BROKEN_DECLARATIONS: list[tuple[dict[str, Any], str]] = [
     ({"pool": True}, "pool must be at least 1; got True"),
     ({"grouping": "random"}, f"grouping must be one of {GROUPINGS}; got 'random'"),
     ({"grouping": "fields"}, "grouping 'fields' needs a key; got none"),
+    ({"grouping": "random:window=8"}, f"grouping must be one of {GROUPINGS}; got 'random'"),
+    ({"grouping": "shuffle:window=8"}, "grouping 'shuffle': no such option 'window'; known: none"),
+    (
+        {"grouping": "online_shuffle:windw=8"},
+        "grouping 'online_shuffle': no such option 'windw'; known: epsilon, delta, window, mu, patience, seed",
+    ),
+    (
+        {"grouping": "online_shuffle:window=0"},
+        "grouping 'online_shuffle': window must be a whole number from 1 on; got 0",
+    ),
     ({"on_error": "ignore"}, "on_error must be 'fail' or 'drop'; got 'ignore'"),
     ({"inputs": []}, "an operator needs at least one input; got none"),
     ({"inputs": ["events", "events"]}, "reads 'events.out' twice"),

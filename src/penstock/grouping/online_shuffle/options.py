@@ -29,11 +29,13 @@ class OnlineShuffleOptions:
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta"):
-            self._check(name, 0.0 < getattr(self, name) < 1.0, "above 0 and below 1")
-        self._check("mu", 0.0 <= self.mu < math.inf, "a number from 0 on")
+            value = getattr(self, name)
+            self._check(name, _is_number(value) and 0.0 < value < 1.0, "above 0 and below 1")
+        self._check("mu", _is_number(self.mu) and 0.0 <= self.mu < math.inf, "a number from 0 on")
         for name, least in (("window", 1), ("patience", 1), ("seed", 0)):
             value = getattr(self, name)
-            self._check(name, isinstance(value, int) and value >= least, f"a whole number from {least} on")
+            whole = _is_number(value) and isinstance(value, int)
+            self._check(name, whole and value >= least, f"a whole number from {least} on")
 
     def _check(self, name: str, holds: bool, rule: str) -> None:
         if not holds:
@@ -43,3 +45,7 @@ class OnlineShuffleOptions:
     def shape(self) -> tuple[int, int]:
         """Rows and columns of a sketch."""
         return shape(self.epsilon, self.delta)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

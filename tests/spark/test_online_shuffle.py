@@ -1,0 +1,124 @@
+"""Online shuffle on a real Spark: replicas sketch, senders learn, and nothing is lost while things change."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.engine.options import RunOptions
+from penstock.engine.run import Run
+from penstock.sinks import CollectSink, collected
+from penstock.sources import TraceSource
+from penstock.topology import Topology
+from penstock.workload import constant
+
+pytestmark = pytest.mark.timeout(240)
+
+RATE = 250.0
+LONGEST_MS = 12
+GROUPING = "online_shuffle:window=100,mu=0.5"
+
+States = dict[str, dict[str, int]]
+
+
+def work(event: dict[str, Any]) -> dict[str, Any]:
+    """The time depends on the value."""
+    time.sleep(event["value"] / 1000)
+    return event
+
+
+def sensitive(folder: Path) -> Topology:
+    """One that works on single events, and a sink that takes many at once."""
+    topology = Topology("sensitive", pool=4)
+    bolt = topology.operator("bolt", work, inputs=topology.source("values"), grouping=GROUPING, cost_by="value")
+    topology.operator("end", CollectSink(folder), inputs=bolt, pool=2, grouping=GROUPING)
+    return topology
+
+
+def values() -> TraceSource:
+    """Three quick ones, then a slow one; far longer than any test, which ends when it has seen what it wants."""
+    return TraceSource(constant(RATE, 200.0), [{"value": LONGEST_MS if n % 4 == 3 else 1} for n in range(4000)])
+
+
+def until(true: Callable[[], bool], run: Run, timeout_s: float = 60.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not true():
+        assert time.monotonic() < deadline, run.online_states()
+        time.sleep(0.05)
+
+
+def runs(states: States) -> bool:
+    """Who sends to the bolt goes by its sketches, and so does someone who sends to the end."""
+    return states.get("bolt") == {"RUN": 1} and states.get("end", {}).get("RUN", 0) > 0
+
+
+def learnt(states: States) -> bool:
+    """Nobody goes round any more; new sketches may be under way."""
+    return all(states.get(name) and "ROUND_ROBIN" not in states[name] for name in ("bolt", "end"))
+
+
+def entered(run: Run) -> int:
+    return run.counters().sources["values"]
+
+
+def end(run: Run) -> int:
+    """Let no more events in and wait for those that are; how many there were."""
+    run.stop_sources()
+    assert run.wait_drained(90)
+    return run.fresh_counters().sources["values"]
+
+
+def test_senders_learn_while_replicas_and_batches_change(collected_in: Path) -> None:
+    """2 replicas, then 4, then 3 others, over several batches and a cut: every event arrives once."""
+    options = RunOptions(checkpoint_every_s=10)
+    with Run(sensitive(collected_in), values(), replicas={"bolt": 2, "end": 2}, options=options) as run:
+        until(lambda: runs(run.online_states()), run)
+        run.set_replicas("bolt", 4)
+        time.sleep(2)
+        until(lambda: learnt(run.online_states()), run)
+        run.cut_channel(True)
+        time.sleep(2)
+        run.cut_channel(False)
+        run.set_replicas("bolt", [1, 2, 3])
+        until(lambda: max(place.batch for place in run.places().values()) >= 2, run)
+        until(lambda: learnt(run.online_states()), run)
+        count = end(run)
+        counters = run.fresh_counters()
+    assert sorted(int(event_id) for event_id, _ in collected(collected_in)) == list(range(count))
+    assert counters.restarts == 0
+    assert counters.operators["bolt"].total.processed == counters.operators["end"].total.processed == count
+    assert all(counters.operators["bolt"].replicas[replica].processed > 50 for replica in range(4))
+
+
+def test_senders_learn_again_after_a_worker_was_killed(collected_in: Path) -> None:
+    """The query starts anew; senders begin with the sketches of before, and no event is lost."""
+    with Run(sensitive(collected_in), values(), replicas={"bolt": 3, "end": 1}) as run:
+        until(lambda: runs(run.online_states()), run)
+        os.kill(run.places()["bolt", 1].pid, signal.SIGKILL)
+        until(lambda: run.counters().restarts > 0, run)
+        before = entered(run)
+        until(lambda: entered(run) > before + 500, run)
+        count = end(run)
+        counters, states = run.fresh_counters(), run.online_states()
+    assert learnt(states), states
+    assert {int(event_id) for event_id, _ in collected(collected_in)} == set(range(count))
+    assert counters.operators["end"].total.processed == count
+
+
+def test_the_slow_events_do_not_pile_up_at_one_replica(collected_in: Path) -> None:
+    """Round robin over 2 replicas gives one of them every slow event: it would be busy for six times as long."""
+    with Run(sensitive(collected_in), values(), replicas={"bolt": 2}) as run:
+        until(lambda: runs(run.online_states()), run)
+        time.sleep(6)  # what was sent unevenly until then is made up for
+        before = run.fresh_counters().operators["bolt"].replicas
+        time.sleep(8)
+        after = run.fresh_counters().operators["bolt"].replicas
+        end(run)
+    busy_s = [after[replica].busy_s - before[replica].busy_s for replica in (0, 1)]
+    assert max(busy_s) < 1.5 * min(busy_s)
