@@ -10,7 +10,7 @@ BENCHMARKS := $(filter-out %_scenarios.py,$(wildcard benchmarks/*.py))
 .PHONY: help setup java demo test lint format unit spark e2e bench experiments clean
 
 help:  ## list the targets
-	@sed -nE 's/^([a-z0-9]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -nE 's/^([a-z0-9]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 13
 
 setup: $(READY)  ## make .venv with the package and all tools, at pinned versions
 

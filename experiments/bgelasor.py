@@ -36,6 +36,8 @@ def _experiment(name: str, title: str, scene: Scene) -> Experiment:
         title=title,
         paper=PAPER,
         cases=_cases(scene),
+        note="The cost of a timetable with the paper's prices, all operators added up. An epoch of 5 or 10 minutes is "
+        "played in 5 or 10 s, and is the interval. The paper prints no numbers.",
         metrics=METRICS,
         directions=(
             Direction("CBA costs less than SPEA", (Claim("cost", "CBA", "SPEA"),)),

@@ -35,6 +35,7 @@ class Input:
     peak: float | None = None  # of the rates, after scaling
     file: str | None = None
     prepare: Callable[[Trace], Trace] = lambda trace: trace
+    how: str = ""  # what `prepare` does, in words
 
     def real(self, data: Path | None) -> Path | None:
         """The real trace's file, where there is one."""
@@ -53,15 +54,22 @@ def _spikes(noise: float) -> Callable[[int], Trace]:
 TWITTER = "twitter_stream_sample_2021_burst_1s.csv"
 
 INPUTS = {
-    # Two hours played in one: one-minute means for the smoothed stream of PSPS, single seconds for the raw one.
-    "twitter": Input(_spikes(0.05), 400.0, TWITTER, lambda trace: trace.resampled(60.0).compressed(2.0)),
-    "twitter-raw": Input(_spikes(0.3), 400.0, TWITTER, lambda trace: trace.compressed(2.0)),
+    # One-minute means for the smoothed stream of PSPS, single seconds for the raw one.
+    "twitter": Input(
+        _spikes(0.05),
+        400.0,
+        TWITTER,
+        lambda trace: trace.resampled(60.0).compressed(2.0),
+        "one-minute means, two hours played in one",
+    ),
+    "twitter-raw": Input(_spikes(0.3), 400.0, TWITTER, lambda trace: trace.compressed(2.0), "two hours played in one"),
     # The peak of 5 s is three times the mean, so that one replica is just about enough, as in the paper.
     "dns": Input(
         lambda seed: stable(mean=86.0, duration_s=1200.0, step_s=5.0, noise=0.2, bursts=4, burst_factor=2.5, seed=seed),
         260.0,
         "dns_wrccdc_2018_1s.csv",
         lambda trace: trace.resampled(5.0),
+        "means over 5 s",
     ),
     "progressive": Input(
         lambda seed: progressive(low=30.0, high=250.0, duration_s=1800.0, noise=0.03, seed=seed),
@@ -74,12 +82,14 @@ INPUTS = {
         350.0,
         "bgelasor_periodic_300s.csv",
         lambda trace: trace.window(50 * DAY_S, 60 * DAY_S).compressed(60.0),
+        "days 50 to 60, played 60 times as fast",
     ),
     "fluctuating": Input(
         lambda seed: fluctuating(mean=1.0, duration_s=14_400.0, step_s=10.0, seed=seed),
         350.0,
         "bgelasor_fluctuate_600s.csv",
         lambda trace: trace.window(50 * DAY_S, 60 * DAY_S).compressed(60.0),
+        "days 50 to 60, played 60 times as fast",
     ),
 }
 
@@ -102,5 +112,6 @@ def origin_of(name: str, data: Path | None) -> str:
     >>> origin_of("ramp", data=None)
     'made'
     """
-    path = INPUTS[one_of("input", name, INPUTS)].real(data)
-    return f"real: {path.stem}" if path else "made"
+    found = INPUTS[one_of("input", name, INPUTS)]
+    path = found.real(data)
+    return "made" if path is None else f"real: {path.stem}, {found.how}"

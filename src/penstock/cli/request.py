@@ -13,6 +13,7 @@ from penstock.apps import APPS, AppOptions, PayloadOptions, find_app, load_topol
 from penstock.engine.options import RunOptions
 from penstock.errors import InputError
 from penstock.grouping.names import GROUPINGS
+from penstock.grouping.spec import parse_grouping
 from penstock.names import one_of
 from penstock.sinks import DatabaseSink
 from penstock.sources import FileSource, Source, TraceSource
@@ -64,7 +65,7 @@ class RunRequest:
     def build_topology(self, folder: Path) -> Topology:
         """The application's topology with the user's pools, times and grouping; its sinks store into a database."""
         if self.grouping is not None:
-            one_of("--grouping", self.grouping, GROUPINGS)
+            one_of("--grouping", parse_grouping(self.grouping).name, GROUPINGS)
         if ":" in self.app:
             if self.service_ms:
                 raise InputError(

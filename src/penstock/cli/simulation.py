@@ -12,6 +12,7 @@ from penstock.cli.request import DEFAULT_DURATION_S, data_folder, own_topology, 
 from penstock.errors import InputError
 from penstock.forecast.registry import make_forecaster
 from penstock.grouping.names import GROUPINGS, SIMULATED_ONLY
+from penstock.grouping.spec import parse_grouping
 from penstock.metrics.utilisation import MEASURES
 from penstock.names import one_of
 from penstock.simulator.arena import Contest
@@ -51,7 +52,7 @@ class SimulationRequest:
     def setup(self) -> Setup:
         """Everything that a policy needs to be simulated."""
         if self.grouping is not None:
-            one_of("--grouping", self.grouping, (*GROUPINGS, *SIMULATED_ONLY))
+            one_of("--grouping", parse_grouping(self.grouping).name, (*GROUPINGS, *SIMULATED_ONLY))
         scenario = Scenario(
             topology=self.build_topology(),
             trace=self.build_trace(),

@@ -136,7 +136,7 @@ def test_an_unknown_app_is_an_error_that_lists_the_known_ones() -> None:
         find_app("twiter")
     known = "twitter, complex, dns, wordcount, insensitive, sensitive, complex_sensitive"
     expected = f"app 'twiter': no such application; known: {known}, or module:topology of your own"
-    assert str(caught.value) == expected
+    assert str(caught.value) == f"{expected}; did you mean 'twitter'?"
 
 
 def test_payloads_of_an_unknown_app() -> None:

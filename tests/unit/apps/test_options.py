@@ -10,6 +10,7 @@ import pytest
 
 from penstock.apps import PayloadOptions
 from penstock.errors import InputError, TopologyError
+from penstock.grouping import GROUPINGS
 from penstock.topology import Topology
 
 Build = Callable[..., Topology]
@@ -37,7 +38,7 @@ def test_refused(build: Build, options: dict[str, Any], message: str) -> None:
     [
         ({"pool": 0}, "pool must be at least 1; got 0"),
         ({"pools": {"clean": 0}}, "pool must be at least 1; got 0"),
-        ({"grouping": "random"}, "grouping must be one of shuffle, fields, load_balancing; got 'random'"),
+        ({"grouping": "random"}, f"grouping must be one of {', '.join(GROUPINGS)}; got 'random'"),
         ({"grouping": "fields"}, "grouping 'fields' needs a key; got none"),
     ],
 )

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from penstock.apps import APPS
-from penstock.cli.request import RunRequest, data_folder, new_folder, parse_pairs, workload_of
+from penstock.cli.request import RunRequest, data_folder, new_folder, parse_pairs
+from penstock.control.declare import workload_of
 from penstock.errors import InputError, TopologyError
 from penstock.workload import Trace
 
@@ -184,12 +185,12 @@ def test_a_topology_of_the_users_own_gets_the_users_pools(tmp_path: Path) -> Non
         ("twitter", {"service_ms": {"clena": 2.0}}, "app 'twitter': service_ms: no operator 'clena'; known: clean"),
         ("twitter", {"service_ms": {"clean": -1.0}}, "service_ms of 'clean' must not be negative; got -1.0"),
         ("twitter", {"pools": {"clean": 0}}, "pool must be at least 1; got 0"),
-        ("twitter", {"grouping": "random"}, "grouping must be one of shuffle, fields, load_balancing; got 'random'"),
+        ("twitter", {"grouping": "random"}, "--grouping: no such name 'random'"),
         ("twitter", {"grouping": "fields"}, "grouping 'fields' needs a key; got none"),
         ("my_app:topology", {"pools": {"frist": 2}}, "topology 'mine': no operator 'frist'; known: first, end"),
         ("my_app:topology", {"service_ms": {"end": 2.0}}, "--service-ms is for the shipped applications"),
-        ("my_app:topology", {"grouping": "random"}, "grouping must be one of shuffle, fields, load_balancing; got"),
-        ("my_app:keyed", {"grouping": "random"}, "grouping must be one of shuffle, fields, load_balancing; got"),
+        ("my_app:topology", {"grouping": "random"}, "--grouping: no such name 'random'"),
+        ("my_app:keyed", {"grouping": "random"}, "--grouping: no such name 'random'"),
     ],
 )
 def test_a_topology_that_cannot_be_built(tmp_path: Path, app: str, given: dict[str, Any], told: str) -> None:
