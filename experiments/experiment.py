@@ -9,6 +9,7 @@ from experiments.figures import FOUR
 from experiments.scene import Scene
 from penstock.policy.registry import POLICIES
 
+WAITED_FOR = " is not there yet"
 NEAR = 0.01  # the paper's figures that differ by less, relative to the larger, are the same
 
 
@@ -25,7 +26,7 @@ class Case:
     def missing(self) -> str | None:
         """Why it cannot be played yet, if so."""
         name = self.policy.partition(":")[0]
-        return self.scene.missing if name in POLICIES.names else f"policy {name!r} is not there yet"
+        return self.scene.missing if name in POLICIES.names else f"policy {name!r}{WAITED_FOR}"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.resources import files
 
+from experiments.experiment import WAITED_FOR
 from experiments.figures import METRICS
 from experiments.report import Part
 from experiments.runner import Outcome
@@ -46,12 +47,12 @@ def _header() -> Markup:
 def _cards(parts: Sequence[Part], wall_s: float) -> Markup:
     all_ = [one for part in parts for one in part.directions]
     held, open_ = sum(one.holds is True for one in all_), sum(one.holds is None for one in all_)
-    missing = {one.missing for part in parts for one in part.outcomes if one.missing}
+    missing = {one.missing.removesuffix(WAITED_FOR) for part in parts for one in part.outcomes if one.missing}
     return element(
         "dl",
         card("Directions that hold", f"{held} of {len(all_) - open_}", f"{open_} more wait for what is not there yet"),
         card("Experiments", str(len(parts)), several(sum(len(part.outcomes) for part in parts), "case")),
-        card("Not there yet", str(len(missing)), "; ".join(sorted(missing))),
+        card("Not there yet", str(len(missing)), ", ".join(sorted(missing))),
         card("Duration", duration(wall_s)),
         class_="cards",
     )
@@ -70,11 +71,21 @@ def _part(part: Part) -> Markup:
     one = part.experiment
     notes = [one.paper, f"{several(part.seeds, 'seed')}; input {_inputs(part)}.", one.note]
     return section(
-        f"{one.name.replace('-', ' ').capitalize()}: {one.title}",
+        f"{_heading(one.name)}: {one.title}",
         *(element("p", note, class_="note") for note in notes if note),
         table(_head(part), [_row(part, outcome) for outcome in part.outcomes], numbers=range(1, 1 + len(one.metrics))),
         *_differences(part),
     )
+
+
+def _heading(name: str) -> str:
+    """The place in the paper.
+
+    >>> _heading("table-iv"), _heading("figure-12"), _heading("figures-4-5-periodic")
+    ('Table IV', 'Figure 12', 'Figures 4, 5, periodic')
+    """
+    kind, _, number = name.partition("-")
+    return f"{kind.capitalize()} {number.upper() if kind == 'table' else number.replace('-', ', ')}"
 
 
 def _inputs(part: Part) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from experiments.experiment import Claim, Direction, Experiment
 from experiments.figures import METRICS, Measured
 from experiments.runner import Outcome
+from penstock.report.markup import ABSENT
 
 NOT_LOOKED_INTO = "why was not looked into yet"
 BARELY = "as in the paper, but by less than the seeds differ"
@@ -38,13 +39,12 @@ def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Ver
             continue
         where = claim.less if claim.more == experiment.cases[0].label else claim.more
         why = experiment.reasons.get(f"{claim.metric} {where}", experiment.reasons.get(claim.metric, NOT_LOOKED_INTO))
-        found.append(Verdict(experiment.name, str(claim), False, (_figures(claim, outcomes),), why))
+        found.append(Verdict(experiment.name, str(claim), False, _figures([claim], outcomes), why))
     return found
 
 
 def _verdict(experiment: Experiment, direction: Direction, outcomes: Sequence[Outcome]) -> Verdict:
     gaps = [_gap(claim, outcomes) for claim in direction.claims]
-    figures = tuple(_figures(claim, outcomes) for claim in direction.claims)
     known = [gap for gap in gaps if gap is not None]
     holds = all(gap.mean > 0 for gap in known) if len(known) == len(gaps) else None
     if holds is None:
@@ -55,7 +55,7 @@ def _verdict(experiment: Experiment, direction: Direction, outcomes: Sequence[Ou
         sentence = f"{BARELY}: {direction.why}" if direction.why else BARELY
     else:
         sentence = "as in the paper"
-    return Verdict(experiment.name, direction.name, holds, figures, sentence)
+    return Verdict(experiment.name, direction.name, holds, _figures(direction.claims, outcomes), sentence)
 
 
 def _gap(claim: Claim, outcomes: Sequence[Outcome]) -> Measured | None:
@@ -71,10 +71,17 @@ def _sides(claim: Claim, outcomes: Sequence[Outcome]) -> tuple[Measured | None, 
     return known[claim.less], known[claim.more]
 
 
-def _figures(claim: Claim, outcomes: Sequence[Outcome]) -> str:
-    metric = METRICS[claim.metric]
-    less, more = (metric.shown(one.mean) if one else "–" for one in _sides(claim, outcomes))
-    return f"{metric.title}: {claim.less} {less}, {claim.more} {more}"
+def _figures(claims: Iterable[Claim], outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+    """The means that claims are about, each once: `latency, ms: td 30 s 887; td 60 s 701`."""
+    named: dict[str, dict[str, str]] = {}
+    for claim in claims:
+        metric = METRICS[claim.metric]
+        sides = zip((claim.less, claim.more), _sides(claim, outcomes), strict=True)
+        shown = {label: metric.shown(one.mean) if one else ABSENT for label, one in sides}
+        named.setdefault(metric.title, {}).update(shown)
+    return tuple(
+        f"{title}: {'; '.join(f'{label} {value}' for label, value in shown.items())}" for title, shown in named.items()
+    )
 
 
 def _missing(claims: Iterable[Claim], outcomes: Sequence[Outcome]) -> list[str]:

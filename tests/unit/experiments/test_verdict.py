@@ -21,7 +21,7 @@ def judged(outcomes: list[Outcome], why: str = "", **more: object) -> tuple[Verd
 def test_holds(outcome: Make) -> None:
     verdict, differs = judged([outcome("a", 10, 12, paper=1), outcome("b", 20, 22, paper=2)])
     assert (verdict.holds, verdict.sentence) == (True, "as in the paper")
-    assert verdict.figures == ("latency, ms: a 11, b 21",)
+    assert verdict.figures == ("latency, ms: a 11; b 21",)
     assert differs == []
 
 
@@ -66,5 +66,5 @@ def test_equal_figures_do_not_hold_and_do_not_differ(outcome: Make) -> None:
 def test_what_is_missing_leaves_it_open(outcome: Make) -> None:
     verdict, differs = judged([outcome("a", 5, paper=1), outcome("b", missing="policy 'b' is not there yet", paper=2)])
     assert (verdict.holds, verdict.sentence) == (None, "policy 'b' is not there yet")
-    assert verdict.figures == ("latency, ms: a 5, b –",)
+    assert verdict.figures == ("latency, ms: a 5; b –",)
     assert differs == []
