@@ -10,7 +10,16 @@ from experiments.scene import Scene
 from penstock.policy.registry import POLICIES
 
 WAITED_FOR = " is not there yet"
-NEAR = 0.01  # the paper's figures that differ by less, relative to the larger, are the same
+NEAR = 0.01  # figures that differ by less, relative to the larger, are the same
+
+
+def near(one: float, other: float) -> bool:
+    """Whether two figures are as good as the same.
+
+    >>> near(0.5617, 0.5563), near(0.5617, 0.5390)
+    (True, False)
+    """
+    return abs(one - other) <= NEAR * max(abs(one), abs(other))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +102,7 @@ class Experiment:
         for case in others:
             for metric in self.metrics:
                 ours, theirs = case.paper.get(metric), first.paper.get(metric)
-                if ours is None or theirs is None or abs(ours - theirs) <= NEAR * max(abs(ours), abs(theirs)):
+                if ours is None or theirs is None or near(ours, theirs):
                     continue
                 less, more = (case, first) if ours < theirs else (first, case)
                 claims.append(Claim(metric, less.label, more.label))

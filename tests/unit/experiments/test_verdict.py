@@ -57,6 +57,12 @@ def test_a_difference_within_the_seeds_is_none(outcome: Make) -> None:
     assert differs == []
 
 
+def test_next_to_nothing_is_no_difference(outcome: Make) -> None:
+    verdict, differs = judged([outcome("a", 1000, 1000, paper=1), outcome("b", 999, 999, paper=2)])
+    assert verdict.holds is False
+    assert differs == []
+
+
 def test_equal_figures_do_not_hold_and_do_not_differ(outcome: Make) -> None:
     verdict, differs = judged([outcome("a", 5, 5, paper=1), outcome("b", 5, 5, paper=2)])
     assert verdict.holds is False
