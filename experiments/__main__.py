@@ -87,7 +87,7 @@ def _tell(parts: list[Part]) -> None:
     words = {True: "[green]holds[/]", False: "[red]does not hold[/]", None: "not there yet"}
     for part in parts:
         for one in part.directions:
-            console.print(f"{one.experiment}: {one.name}: {words[one.holds]}", highlight=False)
+            console.print(f"{one.experiment}: {one.name}: {words[one.holds]}", highlight=False, soft_wrap=True)
 
 
 def _write(path: Path, text: str) -> None:

@@ -8,7 +8,7 @@ from experiments.experiment import Case, Claim, Direction, Experiment
 from experiments.scene import Scene
 
 PAPER = "Mu et al., BGElasor, NPC 2019"
-METRICS = ("cost", "changes", "latency_ms", "late", "replicas")
+METRICS = ("cost", "changes", "latency_ms", "replicas")
 PERIODIC = Scene(app="insensitive", input="periodic", td_s=5.0, grouping="load_balancing", target_s=2.0)
 FLUCTUATING = Scene(app="insensitive", input="fluctuating", td_s=10.0, grouping="load_balancing", target_s=2.0)
 FORECASTER = "drift"

@@ -98,19 +98,17 @@ def _head(part: Part) -> list[str]:
 
 def _row(part: Part, outcome: Outcome) -> list[object]:
     label = element("b", outcome.case.label)
-    names = part.experiment.metrics
     if outcome.missing:
-        return [Markup(label + element("span", f" – {outcome.missing}", class_="note")), *("" for _ in names)]
-    return [label, *(_cell(outcome, name) for name in names)]
+        label = Markup(label + element("span", f" – {outcome.missing}", class_="note"))
+    return [label, *(_cell(outcome, name) for name in part.experiment.metrics)]
 
 
 def _cell(outcome: Outcome, name: str) -> Markup:
-    metric, figure = METRICS[name], outcome.figures[name]
-    ours = f"{metric.shown(figure.mean)} ± {metric.shown(figure.spread)}"
-    if name not in outcome.case.paper:
-        return element("span", ours)
-    theirs = element("span", f"paper {metric.shown(outcome.case.paper[name])}", class_="note")
-    return element("span", ours, Markup("<br>"), theirs)
+    """Our mean and spread, and the paper's figure below them; where there is one."""
+    metric, figure, paper = METRICS[name], outcome.figures.get(name), outcome.case.paper.get(name)
+    ours = [f"{metric.shown(figure.mean)} ± {metric.shown(figure.spread)}"] if figure else []
+    theirs = [element("span", f"paper {metric.shown(paper)}", class_="note")] if paper is not None else []
+    return element("span", *ours, *([Markup("<br>")] if ours and theirs else []), *theirs)
 
 
 def _differences(part: Part) -> list[Markup]:
