@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.resources import files
 
 from experiments.experiment import WAITED_FOR
 from experiments.figures import METRICS
@@ -11,6 +10,7 @@ from experiments.report import Part
 from experiments.runner import Outcome
 from experiments.verdict import Verdict
 from penstock.report.markup import Markup, card, duration, element, section, several, table
+from penstock.report.page import page as html_page
 
 HOW = (
     "Every event is simulated; arrivals are random around the rates of the input (Poisson). Figures are means over "
@@ -23,16 +23,8 @@ MARKS = {True: ("holds", "out"), False: ("does not hold", "in"), None: ("not the
 
 def page(parts: Sequence[Part], wall_s: float) -> str:
     """The whole page as HTML."""
-    style = files("penstock.report").joinpath("style.css").read_text(encoding="utf-8")
-    head = element(
-        "head",
-        Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
-        Markup('<meta name="color-scheme" content="light dark">'),
-        element("title", "The papers' evaluation in the simulator – Penstock"),
-        Markup(f"<style>\n{style}</style>"),
-    )
-    body = element("main", _header(), _cards(parts, wall_s), _directions(parts), *map(_part, parts))
-    return f"<!doctype html>\n{element('html', head, element('body', body), lang='en')}\n"
+    title = "The papers' evaluation in the simulator – Penstock"
+    return html_page(title, _header(), _cards(parts, wall_s), _directions(parts), *map(_part, parts))
 
 
 def _header() -> Markup:

@@ -41,7 +41,7 @@ def run_arena(
 
 
 def _what(request: SimulationRequest, setup: Setup) -> str:
-    trace, options = request.build_trace(), setup.options
+    trace, options = request.input, setup.options
     length = f"{trace.duration_s:,.0f} s" if trace.duration_s < 172800 else f"{trace.duration_s / 86400:,.1f} days"
     return (
         f"{request.app} under {trace.name}: {length}, {trace.events:,.0f} events, mean {trace.mean:,.4g}/s, "
@@ -82,7 +82,7 @@ def _write_page(request: SimulationRequest, setup: Setup, results: Sequence[Simu
     settings = {"grouping": request.grouping, "forecaster": request.forecaster, "seed": setup.options.seed}
     report = ArenaReport(
         app=request.app,
-        trace=request.build_trace(),
+        trace=request.input,
         options=setup.options,
         results=results,
         settings={name: value for name, value in settings.items() if value is not None},

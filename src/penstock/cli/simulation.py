@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from penstock.apps import APPS, AppOptions, PayloadOptions, find_app
@@ -55,7 +56,7 @@ class SimulationRequest:
             one_of("--grouping", parse_grouping(self.grouping).name, (*GROUPINGS, *SIMULATED_ONLY))
         scenario = Scenario(
             topology=self.build_topology(),
-            trace=self.build_trace(),
+            trace=self.input,
             options=self.options,
             payloads=self._payloads(),
             run_functions=self.app in APPS,
@@ -80,8 +81,9 @@ class SimulationRequest:
             measure=MEASURES[self.balance_by],
         )
 
-    def build_trace(self) -> Trace:
-        """The trace as it is played; a shipped application has an input of its own."""
+    @cached_property
+    def input(self) -> Trace:
+        """The trace as it is played; a shipped application has one of its own."""
         if self.trace is not None and self.rate is not None:
             raise InputError("give either --trace FILE or --rate R, not both")
         if self.rate is not None:

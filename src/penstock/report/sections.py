@@ -19,6 +19,7 @@ from penstock.report.markup import (
     percent,
     several,
 )
+from penstock.report.page import chips
 from penstock.report.published import PUBLISHED, SOURCE
 from penstock.report.series import run_series
 
@@ -53,14 +54,11 @@ def header(report: RunReport) -> Markup:
     run = report.run
     facts = {"run": run.run, "started": run.started_at, "finished": run.finished_at or "not recorded"}
     shown = {**facts, "td": f"{run.td_s:g} s", **run.settings}
-    chips = [
-        element("li", element("b", name), " ", _setting(value)) for name, value in shown.items() if value is not None
-    ]
     return element(
         "header",
         element("p", "Penstock run report", class_="kind"),
         element("h1", run.topology, element("span", " under "), run.policy),
-        element("ul", *chips, class_="chips"),
+        chips(shown),
     )
 
 
@@ -115,16 +113,6 @@ def pictures(report: RunReport) -> Markup:
     if not series.ends_s.size:
         return markup.section(title, element("p", "No intervals were recorded: nothing to draw.", class_="note"))
     return markup.section(title, *(image(plot(series), alt, caption) for plot, alt, caption in _PICTURES))
-
-
-def _setting(value: object) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_setting(one)}" for name, one in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(map(_setting, value))
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _entered(report: RunReport) -> float | None:
