@@ -8,6 +8,7 @@ from pathlib import Path
 
 from experiments.inputs import trace_for
 from penstock.apps import AppOptions, PayloadOptions, find_app
+from penstock.control.analyze import DAY_S
 from penstock.grouping import GROUPINGS
 from penstock.grouping.names import SIMULATED_ONLY
 from penstock.simulator.options import SimulationOptions
@@ -43,6 +44,7 @@ class Scene:
     target_s: float = 30.0
     r_over: int | None = None  # where the paper sets more than the peak needs
     forecaster: str | None = None
+    day_s: float = DAY_S  # the length of a day as it is played, for forecasters
 
     @property
     def missing(self) -> str | None:
@@ -65,6 +67,7 @@ class Scene:
             tuning=tuning,
             payloads=PayloadOptions(events, seed, self.skew),
             arrivals="poisson",
+            day_s=self.day_s,
         )
         return scenario.setup(), trace
 

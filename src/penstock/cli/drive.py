@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from penstock.cli.request import RunRequest
-from penstock.control.analyze import Analyzer
+from penstock.control.analyze import DAY_S, analyzer_for
 from penstock.control.declare import declared, workload_of
 from penstock.control.loop import Loop, Parts, check_td
 from penstock.control.monitor import Monitor
@@ -106,10 +106,10 @@ def _make_loop(driven: Driven, times: dict[str, float]) -> Loop:
     run, request, store = driven.run, driven.request, driven.store
     rules = IntervalRules(request.td_s, declared(driven.topology), stale_after_s=max(SLOWEST_STALE_S, request.td_s / 2))
     monitor = Monitor(Fresh(run), rules, ExecutionTimes(times))
-    forecaster = request.forecaster
-    analyzer = Analyzer(forecaster, lambda: make_forecaster(forecaster)) if forecaster else None
+    policy = _policy(driven, times)
+    analyzer = analyzer_for(policy, request.forecaster, request.td_s, DAY_S / request.speedup)
     driven.recorder = Recorder(lambda record: store.write(run.id, record))
-    parts = Parts(monitor, _policy(driven, times), run, analyzer, driven.recorder)
+    parts = Parts(monitor, policy, run, analyzer, driven.recorder)
     return Loop(parts, run.clock)
 
 

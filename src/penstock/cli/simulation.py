@@ -10,6 +10,7 @@ from pathlib import Path
 from penstock.apps import APPS, AppOptions, PayloadOptions, find_app
 from penstock.apps.inputs import paper_input
 from penstock.cli.request import DEFAULT_DURATION_S, data_folder, own_topology, played
+from penstock.control.analyze import DAY_S
 from penstock.errors import InputError
 from penstock.forecast.registry import make_forecaster
 from penstock.grouping.names import GROUPINGS, SIMULATED_ONLY
@@ -63,6 +64,7 @@ class SimulationRequest:
             arrivals=self.arrivals,
             calibration=calibration_of(self.calibrate) if self.calibrate else Calibration(),
             replicas=self.replicas,
+            day_s=DAY_S / self.speedup,
         )
         return scenario.setup()
 

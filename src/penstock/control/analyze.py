@@ -1,17 +1,24 @@
-"""Analyze: learn the rate at which events enter, and forecast it."""
+"""Analyze: learn the rates at which events enter and reach the operators, and forecast them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 
-from penstock.forecast.base import Forecast, Forecaster, checked_horizon
+from penstock.forecast.base import Forecast, Forecaster, NotReady, checked_horizon
+from penstock.forecast.registry import forecaster_for
 from penstock.metrics.snapshot import Snapshot
+from penstock.policy.base import PlansAhead, Policy, inside
+
+DAY_S = 86_400.0
+AHEAD = "auto"  # the forecaster of a policy that plans ahead and is given none
 
 
 class Analyzer:
     """Keeps one forecaster for each source and gives their forecasts of λ_G, `horizon` intervals ahead.
 
-    An interval in which a source's number is incomplete is not learnt from.
+    With `operators` it also keeps one for the input of every operator. An interval whose number is incomplete is learnt
+    as missing.
 
     >>> from penstock.forecast.last_value import LastValue
     >>> snapshot = Snapshot(time_s=2, interval_s=2, td_s=2, source_input={"tweets": 100}, operators={})
@@ -19,9 +26,10 @@ class Analyzer:
     {'tweets': (50.0,)}
     """
 
-    def __init__(self, name: str, make: Callable[[], Forecaster], *, horizon: int = 1) -> None:
+    def __init__(self, name: str, make: Callable[[], Forecaster], *, horizon: int = 1, operators: bool = False) -> None:
         self.name = name
         self.horizon = checked_horizon(horizon)
+        self.operators = operators
         self._make = make
         self._forecasters: dict[str, Forecaster] = {}
 
@@ -29,12 +37,34 @@ class Analyzer:
         """Learn from the snapshot, then forecast."""
         rates: dict[str, tuple[float, ...]] = {}
         waiting: dict[str, str] = {}
-        for source, count in snapshot.source_input.items():
-            forecaster = self._forecasters.setdefault(source, self._make())
-            if source not in snapshot.incomplete:
-                forecaster.learn(count / snapshot.interval_s)
-            if forecaster.ready:
-                rates[source] = tuple(float(rate) for rate in forecaster.forecast(self.horizon))
-            else:
-                waiting[source] = "has not learnt enough"
+        for series, count in self._counts(snapshot).items():
+            forecaster = self._forecasters.setdefault(series, self._make())
+            trusted = series not in snapshot.incomplete and snapshot.interval_s > 0
+            forecaster.learn(count / snapshot.interval_s if trusted else math.nan)
+            try:
+                rates[series] = tuple(float(rate) for rate in forecaster.forecast(self.horizon))
+            except NotReady as why:
+                waiting[series] = str(why)
         return Forecast(self.name, rates, waiting)
+
+    def _counts(self, snapshot: Snapshot) -> Mapping[str, int]:
+        if not self.operators:
+            return snapshot.source_input
+        return {**snapshot.source_input, **{name: load.received for name, load in snapshot.operators.items()}}
+
+
+def analyzer_for(policy: Policy, forecaster: str | None, td_s: float, day_s: float = DAY_S) -> Analyzer | None:
+    """The analyzer that suits the policy: one that plans ahead gets as many intervals as it asks for.
+
+    None where no forecaster is named and the policy needs none. `day_s` is the length of a day as it is played.
+    """
+    ahead = next((one for one in inside(policy) if isinstance(one, PlansAhead)), None)
+    if forecaster is None and ahead is None:
+        return None
+    spec = forecaster or AHEAD
+    return Analyzer(
+        spec,
+        lambda: forecaster_for(spec, interval_s=td_s, day_s=day_s),
+        horizon=ahead.horizon if ahead else 1,
+        operators=ahead is not None,
+    )

@@ -1,12 +1,13 @@
 """What a forecaster is, and what it gives.
 
 A forecaster that has not learnt enough says so: `ready` is False and `forecast` raises NotReady. It never guesses.
+A rate that is missing is learnt as NaN: the interval went by, what it brought is not known.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -31,10 +32,29 @@ class Forecaster(Protocol):
         """Whether it has learnt enough to forecast."""
 
     def learn(self, rate: float) -> None:
-        """Take in the rate (events per second) of the interval that just ended."""
+        """Take in the rate (events per second) of the interval that just ended; NaN where it is missing."""
 
     def forecast(self, horizon: int) -> Rates:
         """The rates of the next `horizon` intervals, none below 0; raises NotReady before `ready`."""
+
+
+@runtime_checkable
+class HasQuantiles(Protocol):
+    """A forecaster that also says how sure it is."""
+
+    def quantiles(self, horizon: int, levels: Sequence[float]) -> Rates:
+        """The rates that the next intervals stay under with these probabilities: a row for each level, none below 0."""
+
+
+@runtime_checkable
+class TrainedOffLine(Protocol):
+    """A forecaster that is fitted to a history before it is of use; afterwards it only follows the series.
+
+    After `fit` it stands where it had learnt both parts, in this order.
+    """
+
+    def fit(self, rates: Rates, validation: Rates) -> None:
+        """Fit to the first part; the second, which comes right after it, may decide when to stop or what to take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +80,9 @@ class Forecast:
 
 
 def checked_rate(rate: float) -> float:
-    """The rate, or an InputError where it is negative or no number."""
-    if not 0 <= rate < math.inf:
-        raise InputError(f"forecaster: a rate must be a number of at least 0; got {rate}")
+    """The rate, NaN where it is missing; an InputError where it is negative or infinite."""
+    if rate < 0 or math.isinf(rate):
+        raise InputError(f"forecaster: a rate must be a number of at least 0, or NaN where it is missing; got {rate}")
     return float(rate)
 
 

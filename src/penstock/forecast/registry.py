@@ -26,3 +26,14 @@ def make_forecaster(spec: str, **options: object) -> Forecaster:
     penstock.errors.InputError: forecaster: no such name 'omen'; known: drift, last_value, moving_average, regression
     """
     return FORECASTERS.make(spec, **options)
+
+
+def forecaster_for(spec: str, *, interval_s: float, day_s: float) -> Forecaster:
+    """A forecaster of rates, one every `interval_s`; one that knows of days is told how many of them make one.
+
+    >>> forecaster_for("drift", interval_s=300, day_s=86_400).window
+    3
+    """
+    name = spec.partition(":")[0]
+    seasonal = "day" in FORECASTERS.options(name) and "day=" not in spec
+    return make_forecaster(spec, **({"day": max(1, round(day_s / interval_s))} if seasonal else {}))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from penstock.grouping.base import Receivers, Sender
-from penstock.grouping.kernels import choose_least_used, least_used, publish, senders
+from penstock.grouping.kernels import choose_least_used, one_least_used, publish, senders
 
 
 class LoadBalancing:
@@ -33,25 +33,17 @@ class LoadBalancing:
     def update(self, receivers: Receivers) -> None:
         """Start again from the published utilisations; a replica that was not active starts from 0."""
         pool = 1 + max(receivers.active)
-        self._active = np.array(receivers.active)
-        self._senders = senders(1, pool)
+        self._senders, self._count = senders(1, pool), len(receivers.active)
         used = np.zeros(pool)
         for replica in receivers.active:
             used[replica] = receivers.utilisation.get(replica, 0.0)
-        publish(
-            self._senders,
-            0,
-            self._sender.number,
-            self._active,
-            len(self._active),
-            used,
-            receivers.step * self._sender.of,
-        )
+        step = receivers.step * self._sender.of
+        publish(self._senders, 0, self._sender.number, np.array(receivers.active), self._count, used, step)
 
     def assign(self, events: Sequence[Any]) -> list[int]:
         """The least used replica for each event."""
-        if len(events) == 1:  # with plain arrays, a call takes half the time
-            return [least_used(*self._senders, 0, self._active, len(self._active))]
+        if len(events) == 1:
+            return [one_least_used(*self._senders, self._count)]
         chosen = np.empty(len(events), np.int64)
-        choose_least_used(self._senders, 0, self._active, len(self._active), chosen)
+        choose_least_used(self._senders, 0, self._count, chosen)
         return chosen.tolist()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 from penstock.forecast.base import Forecast
@@ -33,10 +33,14 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How many replicas each operator shall have in the next interval; notes concern the whole topology."""
+    """How many replicas each operator shall have in the next interval; notes concern the whole topology.
+
+    A timetable says how many in the next interval, the one after it, and so on; only its first step is carried out.
+    """
 
     targets: Mapping[str, Target]
     notes: tuple[str, ...] = ()
+    timetables: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # replicas ahead, where a policy plans them
 
     @property
     def replicas(self) -> dict[str, int]:
@@ -82,6 +86,22 @@ class Starts(Protocol):
         """Replicas by operator, for the first interval of td_s; `pools` has every operator's pool."""
 
 
+@runtime_checkable
+class PlansAhead(Protocol):
+    """A policy that plans over a forecast of every operator's input, so many intervals ahead."""
+
+    horizon: int
+
+
+def inside(policy: Policy) -> Iterator[object]:
+    """The policy, and what its guards wrap, from the outside in."""
+    inner: object = policy
+    yield inner
+    while hasattr(inner, "policy"):  # guards keep what they wrap there
+        inner = inner.policy
+        yield inner
+
+
 def initial_replicas(policy: Policy, pools: Mapping[str, int], td_s: float) -> dict[str, int]:
     """What the policy wants before the first interval, inside any guards and within the pools; else 1 each.
 
@@ -90,10 +110,8 @@ def initial_replicas(policy: Policy, pools: Mapping[str, int], td_s: float) -> d
     >>> initial_replicas(guarded(Static(4)), {"clean": 2, "store": 8}, td_s=30.0)
     {'clean': 2, 'store': 4}
     """
-    inner: object = policy
-    while not isinstance(inner, Starts) and hasattr(inner, "policy"):  # guards keep what they wrap there
-        inner = inner.policy
-    wanted = inner.initial(pools, td_s) if isinstance(inner, Starts) else {}
+    starts = next((one for one in inside(policy) if isinstance(one, Starts)), None)
+    wanted = starts.initial(pools, td_s) if starts else {}
     return {name: max(1, min(pool, wanted.get(name, 1))) for name, pool in pools.items()}
 
 

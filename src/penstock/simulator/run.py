@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from penstock.control.analyze import Analyzer
+from penstock.control.analyze import DAY_S, analyzer_for
 from penstock.control.declare import declared
 from penstock.control.loop import Loop, Parts, check_td
 from penstock.control.monitor import Monitor
 from penstock.control.ports import Records
 from penstock.control.step import Step
 from penstock.errors import InputError
-from penstock.forecast.registry import make_forecaster
 from penstock.metrics.interval import IntervalRules
 from penstock.metrics.utilisation import Measure, booked
 from penstock.policy.base import Policy, initial_replicas
@@ -55,6 +54,7 @@ class Setup:
     workload: Workload
     options: SimulationOptions = field(default_factory=SimulationOptions)
     replicas: Mapping[str, int] = field(default_factory=dict)  # to begin with; the policy's own wish where not said
+    day_s: float = DAY_S  # the length of a day in the input, for forecasters
 
 
 def simulate(
@@ -77,7 +77,7 @@ def simulate(
     plant = Plant(setup.model, setup.arrivals(), options)
     _begin(plant, setup, policy)
     rules = IntervalRules(options.td_s, declared(setup.topology))
-    analyzer = Analyzer(forecaster, lambda: make_forecaster(forecaster)) if forecaster else None
+    analyzer = analyzer_for(policy, forecaster, options.td_s, setup.day_s)
     loop = Loop(Parts(Monitor(plant, rules), policy, plant, analyzer, recorder, measure), StandingClock(plant))
     plant.advance(options.first_step_s)
     loop.step(plant.now_s)

@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.apps import AppOptions, PayloadOptions, find_app
 from penstock.apps.waiting import Waiting
+from penstock.control.analyze import DAY_S
 from penstock.control.declare import workload_of
 from penstock.names import one_of
 from penstock.simulator.arrivals import Arrivals, Even, Poisson
@@ -33,6 +34,7 @@ class Scenario:
     arrivals: str = "even"
     calibration: Calibration = field(default_factory=Calibration)
     replicas: Mapping[str, int] = field(default_factory=dict)
+    day_s: float = DAY_S  # the length of a day in the trace, for forecasters
 
     def setup(self) -> Setup:
         """Check everything, and build the tables."""
@@ -55,6 +57,7 @@ class Scenario:
             workload=replace(workload_of(self.topology, self.trace, times_s), entering=Entering(self.trace)),
             options=options,
             replicas=self.replicas,
+            day_s=self.day_s,
         )
 
     def _arrivals(self, seed: int) -> Callable[[], Mapping[str, Arrivals]]:

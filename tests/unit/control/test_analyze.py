@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.control.analyze import Analyzer
+from penstock.control.analyze import Analyzer, analyzer_for
 from penstock.errors import InputError
 from penstock.forecast.drift import Drift
-from penstock.testing.loads import snapshot
+from penstock.forecast.last_value import LastValue
+from penstock.policy.base import Plan
+from penstock.policy.guards import guarded
+from penstock.policy.psps import Psps
+from penstock.testing.loads import load, snapshot
 
 
 def test_each_source_has_a_forecaster_of_its_own():
@@ -20,7 +24,7 @@ def test_each_source_has_a_forecaster_of_its_own():
 def test_not_ready_is_said():
     forecast = Analyzer("drift", Drift).analyze(snapshot({"x": 10}, []))
     assert forecast.rates == {}
-    assert forecast.waiting == {"x": "has not learnt enough"}
+    assert forecast.waiting == {"x": "forecaster 'drift': needs 2 rates; has 1"}
 
 
 def test_rates_are_per_second():
@@ -30,11 +34,42 @@ def test_rates_are_per_second():
     assert forecast.rates == {"x": (30.0,)}
 
 
-def test_bad_numbers_are_not_learnt():
+def test_bad_numbers_are_missing_while_time_goes_on():
     analyzer = Analyzer("drift", Drift)
     for count, incomplete in ((10, {}), (9999, {"x": "went back"}), (20, {})):
         forecast = analyzer.analyze(snapshot({"x": count}, [], incomplete=incomplete))
-    assert forecast.rates == {"x": (30.0,)}
+    assert forecast.rates == {"x": (25.0,)}
+
+
+def test_operators_have_forecasters_of_their_own():
+    analyzer = Analyzer("last_value", LastValue, operators=True)
+    seen = snapshot({"x": 10}, [load("a", {"x": 10}), load("b", {"a": 4})], incomplete={"b": "stale"})
+    forecast = analyzer.analyze(seen)
+    assert forecast.rates == {"x": (10.0,), "a": (10.0,)}
+    assert forecast.waiting == {"b": "forecaster 'last_value': needs 1 rate; has none"}
+
+
+class Ahead:
+    horizon = 7
+
+    def plan(self, snapshot, forecast=None):
+        return Plan({})
+
+
+class TestAnalyzerForAPolicy:
+    def test_none_where_nobody_needs_one(self):
+        assert analyzer_for(guarded(Psps()), None, 5.0) is None
+
+    def test_one_that_sizes_for_the_next_interval_gets_one_step_of_the_sources(self):
+        analyzer = analyzer_for(guarded(Psps(use_forecast=True)), "drift", 5.0)
+        assert (analyzer.name, analyzer.horizon, analyzer.operators) == ("drift", 1, False)
+
+    def test_one_that_plans_ahead_gets_its_horizon_of_every_operator(self):
+        analyzer = analyzer_for(guarded(Ahead()), "drift", 5.0)
+        assert (analyzer.name, analyzer.horizon, analyzer.operators) == ("drift", 7, True)
+
+    def test_one_that_plans_ahead_has_a_forecaster_of_its_own_accord(self):
+        assert analyzer_for(Ahead(), None, 5.0).name == "auto"
 
 
 def test_the_horizon_is_at_least_one():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from penstock.errors import InputError
 from penstock.forecast.base import Forecast
@@ -34,7 +35,7 @@ class Bounded:
         wanted = {name: target.replicas for name, target in targets.items()}
         total = sum(wanted.values())
         if self.slots is None or total <= self.slots:
-            return Plan(targets, plan.notes)
+            return replace(plan, targets=targets)
         floor = {
             name: min(count, snapshot.operators[name].replicas) if snapshot.incomplete else 1
             for name, count in wanted.items()
@@ -44,7 +45,7 @@ class Bounded:
         for name, count in given.items():
             if count < wanted[name]:
                 targets[name] = targets[name].limited(count, why)
-        return Plan(targets, (*plan.notes, _note(total, given, self.slots)))
+        return replace(plan, targets=targets, notes=(*plan.notes, _note(total, given, self.slots)))
 
 
 def share_slots(wanted: Mapping[str, int], floor: Mapping[str, int], slots: int) -> dict[str, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from penstock.errors import InputError
 from penstock.forecast.base import Forecast
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
@@ -36,7 +38,7 @@ class Cooldown:
         targets = {
             name: self._hold(target, snapshot.operators[name], snapshot.time_s) for name, target in plan.targets.items()
         }
-        return Plan(targets, plan.notes)
+        return replace(plan, targets=targets)
 
     def _look(self, snapshot: Snapshot) -> None:
         before_s = snapshot.time_s if self._time_s is None else min(self._time_s, snapshot.time_s)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from penstock.forecast.base import Forecast
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Plan, Policy, Target
@@ -39,7 +41,7 @@ class RefuseIncomplete:
         }
         operators, reason = len(snapshot.incomplete), next(iter(snapshot.incomplete.values()))
         note = f"incomplete snapshot ({operators} of operators and sources; the first: {reason}): nothing is scaled in"
-        return Plan(targets, (*plan.notes, note))
+        return replace(plan, targets=targets, notes=(*plan.notes, note))
 
     def _target(self, target: Target | None, load: OperatorLoad, doubt: str | None) -> Target:
         held = max(load.replicas, self._held.get(load.name, 1))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from penstock.grouping.kernels import in_turn, least_used
+from penstock.grouping.kernels import all_full, go_round, in_turn, least_used
 from penstock.simulator.arrays import (
     ASKED,
     CHOSEN,
@@ -71,7 +71,7 @@ def take(
     """
     start_, finish_, born_, source_, value_, row_, next_, fate_, size, _ = queue
     head, tail, unfinished, waiting, held, free, _, _, received, dropped, _ = replicas
-    turn, used, last, step = senders
+    turn, used, last, step, order, first = senders
     time, born, source, value, row = events
     active, count = routes.active, routes.length[0]
     service, key, drawn = work.service, work.key, work.drawn
@@ -84,7 +84,9 @@ def take(
         if kind == SHUFFLE:
             replica = in_turn(turn, row[place], active, count)
         elif kind == LOAD_BALANCING:
-            replica = least_used(turn, used, last, step, row[place], active, count)
+            if all_full(used, order, first, row[place]):
+                go_round(used, last, order, first, row[place], count)
+            replica = least_used(turn, used, last, step, order, first, row[place], count)
         elif kind == FIELDS:
             replica = active[key[value[place] if keyed else 0] % count]
         elif kind == CHOSEN:

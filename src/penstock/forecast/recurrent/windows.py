@@ -1,0 +1,36 @@
+"""Windows of a series: what was seen, and what came after it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from penstock.forecast.base import Rates
+
+
+def filled(rates: Rates) -> Rates:
+    """Missing values replaced by the last known one; those at the start by the first known one.
+
+    >>> filled(np.array([np.nan, 4.0, np.nan, np.nan, 6.0])).tolist()
+    [4.0, 4.0, 4.0, 4.0, 6.0]
+    """
+    known = np.flatnonzero(~np.isnan(rates))
+    at = np.maximum(np.searchsorted(known, np.arange(len(rates)), side="right") - 1, 0)
+    return np.asarray(rates[known[at]], dtype=np.float64)
+
+
+def windows(rates: Rates, window: int, horizon: int) -> tuple[Rates, Rates]:
+    """All windows of `window` rates, a row each, and the `horizon` rates that follow each.
+
+    Gaps are filled in the windows. A window after which a rate is missing is left out: nothing is learnt from a guess.
+
+    >>> seen, after = windows(np.array([1.0, 2.0, 3.0, np.nan, 5.0, 6.0]), window=2, horizon=1)
+    >>> seen.tolist(), after.tolist()
+    ([[1.0, 2.0], [3.0, 3.0], [3.0, 5.0]], [[3.0], [5.0], [6.0]])
+    """
+    if len(rates) < window + horizon or np.isnan(rates).all():
+        return np.empty((0, window)), np.empty((0, horizon))
+    after = sliding_window_view(rates[window:], horizon)
+    seen = sliding_window_view(filled(rates), window)[: len(after)]
+    known = ~np.isnan(after).any(axis=1)
+    return seen[known], after[known]

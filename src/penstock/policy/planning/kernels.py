@@ -1,0 +1,115 @@
+"""The planners' inner loops, compiled by numba. A timetable here has the running number in front: n[0] = start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+_ROUNDING = 1e-12  # of what is compared: a gain of this size is none
+
+
+@njit(cache=True)
+def change(before: int, after: int, prices: Any) -> float:
+    """What a change of the number of replicas costs."""
+    _, up, down, route = prices
+    if after > before:
+        return up * (after - before) + route  # type: ignore[no-any-return]
+    return down * (before - after) + route if after < before else 0.0
+
+
+@njit(cache=True)
+def raise_if_cheaper(n: Any, first: int, last: int, level: int, prices: Any) -> bool:
+    """Let the epochs from `first` to `last` have at least `level` replicas, if that lowers W."""
+    old, new = 0.0, 0.0
+    before = n[first - 1]
+    for epoch in range(first, min(last + 2, len(n))):
+        after = max(n[epoch], level) if epoch <= last else n[epoch]
+        old += prices[0] * n[epoch] + change(n[epoch - 1], n[epoch], prices)
+        new += prices[0] * after + change(before, after, prices)
+        before = after
+    if not new < old - _ROUNDING * old:
+        return False
+    for epoch in range(first, last + 1):
+        n[epoch] = max(n[epoch], level)
+    return True
+
+
+@njit(cache=True)
+def join_changes(n: Any, prices: Any) -> bool:
+    """Step 2 of CBA: an increase one epoch earlier, a decrease one later, where it meets another change."""
+    changed = False
+    for epoch in range(2, len(n)):
+        if n[epoch] > n[epoch - 1] != n[epoch - 2]:
+            changed |= raise_if_cheaper(n, epoch - 1, epoch - 1, n[epoch], prices)
+    for epoch in range(len(n) - 2, 0, -1):
+        if n[epoch - 1] > n[epoch] != n[epoch + 1]:
+            changed |= raise_if_cheaper(n, epoch, epoch, n[epoch - 1], prices)
+    return changed
+
+
+@njit(cache=True)
+def keep_through_dips(n: Any, prices: Any) -> bool:
+    """Step 3 of CBA: keep replicas from a decrease to a later increase, as many as both have in common."""
+    changed = False
+    for down in range(1, len(n)):
+        for up in range(down + 1, len(n)):
+            level = min(n[down - 1], n[up])
+            if n[down] < n[down - 1] and n[up] > n[up - 1] and level > n[down:up].min():
+                changed |= raise_if_cheaper(n, down, up - 1, level, prices)
+    return changed
+
+
+@njit(cache=True)
+def improve(n: Any, prices: Any) -> None:
+    """Steps 2 and 3 of CBA until nothing changes; it ends because each move only ever adds replicas."""
+    changed = True
+    while changed:
+        changed = join_changes(n, prices)
+        changed |= keep_through_dips(n, prices)
+
+
+@njit(cache=True)
+def best_step(state: int, ahead: Any, need: int, rules: Any, prices: Any) -> Any:
+    """The cheapest next level from a state, and the cost from there on; of equal ones to stay, else the lowest.
+
+    A state is the last max(1, delay) levels as the digits of a number, the latest last.
+    """
+    levels, lowest, highest, delay, lateness = rules
+    base = len(levels)
+    last, working, rest = state % base, base - 1, state
+    forget = state * base % len(ahead)  # the oldest level leaves the state
+    for _ in range(delay):
+        working = min(working, rest % base)
+        rest //= base
+    best, chosen = np.inf, lowest
+    for index in range(lowest, highest + 1):
+        cost = prices[0] * levels[index] + change(levels[last], levels[index], prices)
+        short = need - levels[min(working, index)]
+        if short > 0:
+            cost += lateness * short
+        cost += ahead[forget + index]
+        if cost < best or (cost == best and index == last):
+            best, chosen = cost, index
+    return best, chosen
+
+
+@njit(cache=True)
+def cheapest(needs: Any, begin: int, rules: Any, prices: Any) -> Any:
+    """The levels of least cost, epoch by epoch: values from the last epoch back, then the way from `begin` on."""
+    base, delay = len(rules[0]), rules[3]
+    states = base ** max(1, delay)
+    ahead = np.zeros((len(needs) + 1, states))
+    for epoch in range(len(needs) - 1, -1, -1):
+        for state in range(states):
+            ahead[epoch, state] = best_step(state, ahead[epoch + 1], needs[epoch], rules, prices)[0]
+    state = 0
+    for _ in range(max(1, delay)):
+        state = state * base + begin
+    found = np.empty(len(needs), np.int64)
+    for epoch in range(len(needs)):
+        chosen = best_step(state, ahead[epoch + 1], needs[epoch], rules, prices)[1]
+        found[epoch] = rules[0][chosen]
+        state = (state * base + chosen) % states
+    return found

@@ -1,0 +1,138 @@
+"""Planners: from the replicas that are needed to a timetable. All are pure, and count in whole replicas.
+
+`needed` has the replicas that serve the expected input of epochs 0 to T; a timetable has epochs 1 to T.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import InputError
+from penstock.policy.planning.limits import Limits
+from penstock.policy.planning.prices import Prices
+
+Counts: TypeAlias = NDArray[np.int64]
+Needs: TypeAlias = Sequence[int] | Counts
+
+MOST_REPLICAS = 1_000_000
+
+
+def srea(needed: Needs) -> Counts:
+    """SREA: as many as the current load needs, for as long as nothing else is known: n_t = needed_0.
+
+    >>> srea([2, 5, 3]).tolist()
+    [2, 2]
+    """
+    counts = _checked(needed)
+    return np.full(len(counts) - 1, counts[0])
+
+
+def spea(needed: Needs) -> Counts:
+    """SPEA: as many as the epoch and the one after it need: n_t = max(needed_t, needed_{t+1}).
+
+    >>> spea([2, 1, 5, 3]).tolist()
+    [5, 5, 3]
+    """
+    counts = _checked(needed)[1:]
+    return np.maximum(counts, np.append(counts[1:], 0))
+
+
+def cba(needed: Needs, start: int, prices: Prices) -> Counts:
+    """CBA: SPEA's timetable, with changes joined and replicas kept where that lowers W.
+
+    1. SPEA's timetable.
+    2. An increase moves one epoch earlier, or a decrease one later, where another change stands there.
+    3. From a decrease to a later increase, what both have in common keeps running: n_t is at least the smaller of
+       the number before the decrease and the number after the increase.
+
+    Each move of steps 2 and 3 is made where it lowers W, over and over until none does.
+
+    >>> cba([4, 4, 1, 1, 1, 4], 4, Prices(replica=1, up=2, down=2, route=0)).tolist()
+    [4, 4, 4, 4, 4]
+    >>> cba([4, 4, 1, 1, 1, 4], 4, Prices(replica=3, up=2, down=2, route=0)).tolist()
+    [4, 1, 1, 4, 4]
+    """
+    return improved(spea(needed), start, prices)
+
+
+def improved(timetable: Needs, start: int, prices: Prices) -> Counts:
+    """Steps 2 and 3 of CBA on any timetable; no epoch ends up with fewer replicas.
+
+    >>> improved([3, 3, 2], 1, Prices(replica=1, up=0, down=0, route=5)).tolist()
+    [3, 3, 2]
+    >>> improved([2, 3, 3], 1, Prices(replica=1, up=0, down=0, route=5)).tolist()
+    [3, 3, 3]
+    """
+    from penstock.policy.planning.kernels import improve  # numba takes its time to load
+
+    running = np.concatenate(([_whole("start", start)], _whole_numbers(timetable)))
+    improve(running, prices.values())
+    return running[1:]
+
+
+def optimal(needed: Needs, start: int, prices: Prices, limits: Limits | None = None) -> Counts:
+    """The timetable of least W that serves what is needed, by dynamic programming, within the limits.
+
+    With a price on lateness it is the one of least W + lateness · Σ short_t instead, short_t as `shortfall` has it.
+    Of several such timetables it takes the one that stays as it is for longest, then the lowest. Only the needed
+    numbers, the start and the limits come into question, so that a large pool takes no longer than a small one.
+
+    >>> optimal([4, 4, 1, 1, 1, 4], 4, Prices(replica=3, up=2, down=2, route=0)).tolist()
+    [4, 1, 1, 1, 4]
+    >>> optimal([1, 1, 1, 3], 1, Prices(), Limits(delay=1)).tolist()
+    [1, 3, 3]
+    >>> optimal([1, 1, 3, 1], 1, Prices(), Limits(lateness=8_500)).tolist()
+    [1, 1, 1]
+    """
+    from penstock.policy.planning.kernels import cheapest  # numba takes its time to load
+
+    rules = limits or Limits()
+    begin = _whole("start", start)
+    needs, delay, lateness = rules.cut(_checked(needed)[1:]), rules.delay, rules.lateness
+    if lateness is None:  # then to serve in time is a lower bound on each epoch, and nothing else
+        needs, delay, lateness = rules.cut(rules.floors(needs, begin)), 0, np.inf
+    allowed = rules.cut(np.append(needs, [begin, rules.least]))
+    levels = np.unique(np.append(allowed, begin))
+    lowest, highest = np.searchsorted(levels, [allowed.min(), allowed.max()])
+    index = int(np.searchsorted(levels, begin))
+    found: Counts = cheapest(needs, index, (levels, int(lowest), int(highest), delay, float(lateness)), prices.values())
+    return found
+
+
+def shortfall(needed: Needs, timetable: Needs, start: int, *, delay: int = 0) -> Counts:
+    """Replicas that each epoch lacks: short_t = max(0, needed_t − min(n_{t−delay}, …, n_t)), n_s = start for s ≤ 0.
+
+    >>> shortfall([1, 3, 3], [3, 3], 1).tolist(), shortfall([1, 3, 3], [3, 3], 1, delay=1).tolist()
+    ([0, 0], [2, 0])
+    """
+    counts = _checked(needed)[1:]
+    ordered = np.concatenate((np.full(delay, start, np.int64), _whole_numbers(timetable)))
+    working = np.array([ordered[t : t + delay + 1].min() for t in range(len(counts))], np.int64)
+    return np.maximum(0, counts - working)
+
+
+def _checked(needed: Needs) -> Counts:
+    counts = _whole_numbers(needed)
+    if len(counts) < 2:
+        raise InputError(f"planner: needed must have epoch 0 and at least one more; got {len(counts)}")
+    return counts
+
+
+def _whole_numbers(values: Needs) -> Counts:
+    found = np.asarray(values)
+    if found.ndim != 1 or not (np.issubdtype(found.dtype, np.integer) or not found.size):
+        raise InputError(f"planner: replicas must be whole numbers in one row; got {values!r}")
+    wrong = found[(found < 0) | (found > MOST_REPLICAS)]
+    if wrong.size:
+        raise InputError(f"planner: replicas must be from 0 to {MOST_REPLICAS:,}; got {wrong[0]}")
+    return found.astype(np.int64)
+
+
+def _whole(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value <= MOST_REPLICAS:
+        raise InputError(f"planner: {name} must be whole, from 0 to {MOST_REPLICAS:,}; got {value!r}")
+    return int(value)

@@ -1,0 +1,62 @@
+"""What a timetable costs: replicas that run, are started and stopped, and each change of the routing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from penstock.errors import InputError
+
+MOST_PRICE = 1e12  # beyond it the sums of a timetable lose digits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """The prices of one operator, in any unit; the defaults are the paper's.
+
+        W(n) = p Σ n_t + Σ ( p_up · max(0, n_{t+1} − n_t) + p_down · max(0, n_t − n_{t+1}) + p_route · [n_{t+1} ≠ n_t] )
+
+    `replica` is p, for one replica and one epoch; `up` and `down` are for one replica started or stopped, `route` for
+    each epoch that begins with another number than the one before.
+
+    >>> Prices().cost([3, 2], start=1)
+    55200.0
+    >>> Prices(up=-1)
+    Traceback (most recent call last):
+    penstock.errors.InputError: prices: up must be a number from 0 to 1e+12; got -1
+
+    Mu et al., "BGElasor: elastic-scaling framework for distributed streaming processing with deep neural network", NPC
+    2019, equation 5.
+    """
+
+    replica: float = 8000.0
+    up: float = 5000.0
+    down: float = 5000.0
+    route: float = 100.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            checked_price(field.name, getattr(self, field.name))
+
+    def cost(self, timetable: Sequence[int], start: int) -> float:
+        """W of the timetable; `start` runs when it begins, so that the first change is charged too."""
+        total, before = 0.0, int(start)
+        for count in map(int, timetable):
+            rise = count - before
+            total += self.replica * count + self.up * max(0, rise) + self.down * max(0, -rise)
+            total += self.route if rise else 0.0
+            before = count
+        return total
+
+    def values(self) -> tuple[float, float, float, float]:
+        """Replica, up, down and route, as numbers."""
+        return float(self.replica), float(self.up), float(self.down), float(self.route)
+
+
+def checked_price(name: str, value: object) -> float:
+    """The price, or an InputError where it is no number, negative or too large to count with."""
+    usable = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not usable or not 0 <= value <= MOST_PRICE:  # type: ignore[operator]
+        raise InputError(f"prices: {name} must be a number from 0 to {MOST_PRICE:g}; got {value!r}")
+    return float(value)  # type: ignore[arg-type]
