@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from experiments import bgelasor, dabs, e2df, psps
+from experiments import bgelasor, dabs, e2df, groupings, psps
 from experiments.experiment import Experiment
 from penstock.names import one_of
 
 EXPERIMENTS: dict[str, Experiment] = {
-    one.name: one for one in (*psps.EXPERIMENTS, *dabs.EXPERIMENTS, *e2df.EXPERIMENTS, *bgelasor.EXPERIMENTS)
+    one.name: one
+    for one in (*psps.EXPERIMENTS, *dabs.EXPERIMENTS, *e2df.EXPERIMENTS, *bgelasor.EXPERIMENTS, *groupings.EXPERIMENTS)
 }
 
 

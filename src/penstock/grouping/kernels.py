@@ -129,4 +129,4 @@ def one_least_used(turn: Any, used: Any, last: Any, step: Any, order: Any, first
     """Load balancing for one event of a single sender; with plain arrays, a call takes half the time."""
     if all_full(used, order, first, 0):
         go_round(used, last, order, first, 0, count)
-    return least_used(turn, used, last, step, order, first, 0, count)  # type: ignore[no-any-return]
+    return least_used(turn, used, last, step, order, first, 0, count)

@@ -13,7 +13,7 @@ from penstock.testing.loads import load, snapshot
 
 
 def test_each_source_has_a_forecaster_of_its_own():
-    analyzer = Analyzer("drift", Drift, horizon=2)
+    analyzer = Analyzer("drift", lambda series: Drift(), horizon=2)
     analyzer.analyze(snapshot({"x": 10, "y": 100}, []))
     forecast = analyzer.analyze(snapshot({"x": 20, "y": 90}, []))
     assert forecast.rates == {"x": (30.0, 40.0), "y": (80.0, 70.0)}
@@ -22,27 +22,27 @@ def test_each_source_has_a_forecaster_of_its_own():
 
 
 def test_not_ready_is_said():
-    forecast = Analyzer("drift", Drift).analyze(snapshot({"x": 10}, []))
+    forecast = Analyzer("drift", lambda series: Drift()).analyze(snapshot({"x": 10}, []))
     assert forecast.rates == {}
     assert forecast.waiting == {"x": "forecaster 'drift': needs 2 rates; has 1"}
 
 
 def test_rates_are_per_second():
-    analyzer = Analyzer("drift", Drift)
+    analyzer = Analyzer("drift", lambda series: Drift())
     for count, interval_s in ((20, 2.0), (60, 3.0)):
         forecast = analyzer.analyze(snapshot({"x": count}, [], interval_s=interval_s))
     assert forecast.rates == {"x": (30.0,)}
 
 
 def test_bad_numbers_are_missing_while_time_goes_on():
-    analyzer = Analyzer("drift", Drift)
+    analyzer = Analyzer("drift", lambda series: Drift())
     for count, incomplete in ((10, {}), (9999, {"x": "went back"}), (20, {})):
         forecast = analyzer.analyze(snapshot({"x": count}, [], incomplete=incomplete))
     assert forecast.rates == {"x": (25.0,)}
 
 
 def test_operators_have_forecasters_of_their_own():
-    analyzer = Analyzer("last_value", LastValue, operators=True)
+    analyzer = Analyzer("last_value", lambda series: LastValue(), operators=True)
     seen = snapshot({"x": 10}, [load("a", {"x": 10}), load("b", {"a": 4})], incomplete={"b": "stale"})
     forecast = analyzer.analyze(seen)
     assert forecast.rates == {"x": (10.0,), "a": (10.0,)}
@@ -74,4 +74,4 @@ class TestAnalyzerForAPolicy:
 
 def test_the_horizon_is_at_least_one():
     with pytest.raises(InputError, match="horizon must be at least 1"):
-        Analyzer("drift", Drift, horizon=0)
+        Analyzer("drift", lambda series: Drift(), horizon=0)

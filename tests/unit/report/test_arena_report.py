@@ -23,15 +23,15 @@ from rich.console import Console
 
 from penstock.apps import AppOptions
 from penstock.errors import InputError
-from penstock.report import ArenaReport, arena_plots, canvas, results_table, write_arena_report
+from penstock.report import arena_plots, canvas
 from penstock.report.arena_data import MOST_LINES, ranking
 from penstock.report.arena_labels import Point, place_labels
 from penstock.report.arena_panels import time_axis
-from penstock.report.arena_report import arena_page
+from penstock.report.arena_report import ArenaReport, arena_page, write_arena_report
 from penstock.report.arena_scatter import arena_spots, scatter_plot
 from penstock.report.arena_series import MOST_POINTS, arena_series, line_styles, maxima, means
 from penstock.report.arena_tables import header, ranking_table
-from penstock.report.arena_terminal import WIDEST
+from penstock.report.arena_terminal import WIDEST, results_table
 from penstock.report.arena_verdict import verdict
 from penstock.simulator.arena import compete, ranked
 from penstock.simulator.history import History

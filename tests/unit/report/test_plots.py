@@ -12,8 +12,9 @@ import pytest
 from matplotlib.image import imread
 
 from penstock.metrics.rows import ForecastRow
-from penstock.report import RunReport, plots
+from penstock.report import plots
 from penstock.report.canvas import DPI, WIDTH_IN
+from penstock.report.data import RunReport
 from penstock.report.series import MOST_TRACKS, largest, operators_in_order, run_series
 
 PLOTS = [plots.rates_plot, plots.replicas_plot, plots.backlog_plot, plots.latency_plot]

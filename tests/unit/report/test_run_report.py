@@ -14,8 +14,8 @@ import pytest
 from penstock.errors import InputError
 from penstock.metrics.rows import DecisionRow, IntervalRecord, IntervalRow, OperatorRow, RunRow
 from penstock.metrics.store import Store
-from penstock.report import RunReport, write_run_report
-from penstock.report.run_report import run_page
+from penstock.report.data import RunReport
+from penstock.report.run_report import run_page, write_run_report
 from penstock.report.tables import MOST_ROWS
 
 RUN = RunRow(run="r1", topology="twitter", policy="psps", td_s=2.0, started_at="2026-01-01T12:00:00Z")

@@ -43,8 +43,8 @@ def choose(s: Any, row: int, key: int) -> tuple[int, int, float]:
         return _ask(s, row, key)
     if status.state == ROUND_ROBIN:
         return _send(s, row, status.turn, 1.0), 0, 0.0
-    place = _least_loaded(s, row)
-    replica = _send(s, row, place, _time_s(s, row, s.receivers[row, place].listed, key))
+    place = _least_loaded(s.receivers, row, status.turn, status.count)
+    replica = _send(s, row, place, _estimate_s(s, row, place, key))
     if status.state == WAIT_ALL and status.since >= status.patience:
         _synchronise(s, row)
     return replica, 0, 0.0
@@ -55,6 +55,9 @@ def choose_all(s: Any, row: int, keys: Any, chosen: Any, requests: Any) -> int:
     """The replicas for a bundle, into `chosen`; returns how many `requests` were filled in."""
     count = 0
     for event in range(len(keys)):
+        if s.status[row].state == RUN:
+            _choose_running(s.coefficients, s.sketches, s.receivers, s.status, row, keys[event:], chosen[event:])
+            break
         replica, epoch, estimate_s = choose(s, row, keys[event])
         chosen[event] = replica
         if epoch > 0:
@@ -63,6 +66,22 @@ def choose_all(s: Any, row: int, keys: Any, chosen: Any, requests: Any) -> int:
             request.estimate_s = estimate_s
             count += 1
     return count
+
+
+@njit(cache=True)
+def _choose_running(
+    coefficients: Any, sketches: Any, receivers: Any, status: Any, row: int, keys: Any, chosen: Any
+) -> None:
+    """The same as `choose` for many events in RUN, in which no event changes the state; three times as fast."""
+    count, turn, mean_s = status[row].count, status[row].turn, status[row].mean_s
+    for event in range(len(keys)):
+        place = _least_loaded(receivers, row, turn, count)
+        replica = receivers[row, place].listed
+        receivers[row, replica].load += _time_s(coefficients, sketches, receivers, row, replica, keys[event], mean_s)
+        turn = place + 1 if place + 1 < count else 0
+        chosen[event] = replica
+    status[row].turn = turn
+    status[row].since += len(keys)
 
 
 @njit(cache=True)
@@ -153,16 +172,15 @@ def _join(receiver: Any, level: float) -> None:
 
 
 @njit(cache=True, inline="always")
-def _least_loaded(s: Any, row: int) -> int:
+def _least_loaded(receivers: Any, row: int, turn: int, count: int) -> int:
     """Where in the list of active replicas the one of least Ĉ is; of several, the next in turn."""
-    each, turn, count = s.receivers, s.status[row].turn, s.status[row].count
     best, least = turn, math.inf
     for step in range(count):
         place = turn + step if turn + step < count else turn + step - count
-        load = each[row, each[row, place].listed].load
+        load = receivers[row, receivers[row, place].listed].load
         if load < least:
             best, least = place, load
-    return best  # type: ignore[no-any-return]
+    return best
 
 
 @njit(cache=True, inline="always")
@@ -176,21 +194,27 @@ def _send(s: Any, row: int, place: int, added: float) -> int:
 
 
 @njit(cache=True, inline="always")
-def _time_s(s: Any, row: int, replica: int, key: int) -> float:
+def _time_s(
+    coefficients: Any, sketches: Any, receivers: Any, row: int, replica: int, key: int, mean_s: float
+) -> float:
     """The estimated time of an event by the replica's own sketch; the mean if there is none, or not of this key.
 
     The same as `sketch.estimate`, without taking the sketch out of the array of all, which costs more than the rest.
     """
-    mean_s, sketches = s.status[row].mean_s, s.sketches
-    if s.receivers[row, replica].known == 0:
-        return mean_s  # type: ignore[no-any-return]
     count, time_s = math.inf, 0.0
     for line in range(sketches.shape[3]):
-        column = cell(s.coefficients, line, key, sketches.shape[4])
+        column = cell(coefficients, line, key, sketches.shape[4])
         if sketches[row, replica, PHI, line, column] < count:
             count = sketches[row, replica, PHI, line, column]
             time_s = sketches[row, replica, OMEGA, line, column]
-    return time_s / count if count > 0.0 else mean_s
+    return time_s / count if count > 0.0 and receivers[row, replica].known else mean_s
+
+
+@njit(cache=True)
+def _estimate_s(s: Any, row: int, place: int, key: int) -> float:
+    """The estimated time of an event at the replica in this place of the list."""
+    replica = s.receivers[row, place].listed
+    return _time_s(s.coefficients, s.sketches, s.receivers, row, replica, key, s.status[row].mean_s)
 
 
 @njit(cache=True)
@@ -199,7 +223,7 @@ def _ask(s: Any, row: int, key: int) -> tuple[int, int, float]:
     status, each, place = s.status[row], s.receivers[row], s.status[row].turn
     while each[each[place].listed].asked == status.epoch:
         place = (place + 1) % status.count
-    replica = _send(s, row, place, _time_s(s, row, each[place].listed, key))
+    replica = _send(s, row, place, _estimate_s(s, row, place, key))
     epoch, receiver = status.epoch, each[replica]
     receiver.asked, receiver.told = epoch, receiver.load
     _settle(s, row)
