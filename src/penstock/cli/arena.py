@@ -32,6 +32,8 @@ def run_arena(
     shown = ranked(results)
     console.print(results_table(shown, console.width))
     console.print(_verdict(shown), highlight=False)
+    for line in _workers(shown, setup):
+        console.print(line, highlight=False)
     if json_file is not None:
         write_text(json_file, json.dumps([one.as_json() for one in results], indent=2) + "\n")
     if html is not None:
@@ -57,6 +59,18 @@ def _verdict(results: Sequence[SimulationResult]) -> str:
         nearest = min(results, key=lambda one: one.late_ratio)
         return f"no policy has {goal}; nearest: {nearest.policy} with {1 - nearest.late_ratio:.1%}"
     return f"cheapest with {goal}: {best.policy}, {best.oracle_ratio:.2f} of the oracle's replica-seconds"
+
+
+def _workers(results: Sequence[SimulationResult], setup: Setup) -> list[str]:
+    """What became of the workers, where there are any."""
+    if setup.cluster is None:
+        return []
+    fixed, several = setup.cluster.workers, len(results) > 1
+    return [
+        f"workers{f' under {one.policy}' if several else ''}: {one.worker_seconds:,.0f} worker-seconds, "
+        f"{one.workers_saved:.1%} fewer than {fixed} all the time"
+        for one in results
+    ]
 
 
 @contextmanager

@@ -18,6 +18,10 @@ ActivationDelay = Annotated[float, typer.Option(help="Until an activated replica
 Arrivals = Annotated[str, typer.Option(help="even (as a run on Spark plays a trace) or poisson.")]
 Skew = Annotated[float | None, typer.Option(help="Of the events' values: 0 is uniform, 1.5 is Zipf 1.5.")]
 BalanceBy = Annotated[str, typer.Option(help="What load_balancing looks at: booked, or used as in the paper.")]
+Levels = Annotated[
+    str | None, typer.Option(help="Replicas on workers: static, application, or both come and go (e2df's default).")
+]
+Workers = Annotated[int | None, typer.Option(help="Workers that host one replica each; what the peak needs, and 1.")]
 Calibrate = Annotated[str | None, typer.Option(help="Store of a live run: take hop delay and times from it.")]
 
 
@@ -48,12 +52,16 @@ def simulate(
     service_ms: given.ServiceMs = None,
     slots: given.Slots = None,
     cooldown: given.Cooldown = 0.0,
+    levels: Levels = None,
+    workers: Workers = None,
     events: given.EventsFile = None,
     seed: given.Seed = 0,
     json_file: given.JsonFile = None,
     html: given.HtmlFile = None,
 ) -> None:
     """Try a policy on a trace, event by event, without Spark."""
+    if policy.partition(":")[0] == "e2df" and levels is None:
+        levels = "both"
     _simulate(locals(), [policy])
 
 
@@ -84,6 +92,8 @@ def compare(
     service_ms: given.ServiceMs = None,
     slots: given.Slots = None,
     cooldown: given.Cooldown = 0.0,
+    levels: Levels = None,
+    workers: Workers = None,
     events: given.EventsFile = None,
     seed: given.Seed = 0,
     json_file: given.JsonFile = None,
@@ -127,5 +137,5 @@ def _simulate(chosen: dict[str, Any], specs: list[str] | None) -> None:
 
 _AS_GIVEN = (
     *("trace", "rate", "mean_rate", "speedup", "grouping", "balance_by", "forecaster"),
-    *("slots", "arrivals", "skew", "events", "calibrate"),
+    *("slots", "arrivals", "skew", "events", "calibrate", "levels", "workers"),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,10 +15,12 @@ from penstock.errors import InputError
 from penstock.forecast.registry import make_forecaster
 from penstock.grouping.names import GROUPINGS, SIMULATED_ONLY
 from penstock.grouping.spec import parse_grouping
+from penstock.metrics.paper import overestimated_replicas
 from penstock.metrics.utilisation import MEASURES
 from penstock.names import one_of
 from penstock.simulator.arena import Contest
 from penstock.simulator.calibration import Calibration, calibration_of
+from penstock.simulator.cluster import LEVELS, Cluster
 from penstock.simulator.options import SimulationOptions
 from penstock.simulator.run import Setup
 from penstock.simulator.scenario import Scenario, no_sink
@@ -49,6 +51,8 @@ class SimulationRequest:
     skew: float | None = None
     events: Path | None = None
     calibrate: str | None = None
+    levels: str | None = None  # of control, over workers; None: there is room for every replica
+    workers: int | None = None
     options: SimulationOptions = field(default_factory=SimulationOptions)
 
     def setup(self) -> Setup:
@@ -66,7 +70,19 @@ class SimulationRequest:
             replicas=self.replicas,
             day_s=DAY_S / self.speedup,
         )
-        return scenario.setup()
+        setup = scenario.setup()
+        return replace(setup, cluster=self._cluster(setup))
+
+    def _cluster(self, setup: Setup) -> Cluster | None:
+        """Workers that host a replica each: by default for the peak and every source, and one more, as in E2DF."""
+        if self.levels is None:
+            if self.workers is not None:
+                raise InputError("--workers needs --levels static, application or both")
+            return None
+        one_of("--levels", self.levels, LEVELS)
+        peak, shares = setup.workload.peak_rate, setup.workload.shares
+        needed = overestimated_replicas(peak, shares, setup.workload.execution_times_s) + len(setup.topology.sources)
+        return Cluster(workers=needed + 1 if self.workers is None else self.workers, levels=self.levels)
 
     def contest(self, setup: Setup) -> Contest:
         """What the policies are made with and bounded by."""

@@ -71,11 +71,11 @@ def compete(
     rules = contest or Contest()
     for spec in specs:
         rules.policy(spec, setup)
-    free = replace(setup, options=replace(setup.options, actuation="pool", t_out_s=None, q_size=None))
+    free = replace(setup, cluster=None, options=replace(setup.options, actuation="pool", t_out_s=None, q_size=None))
     best = _run(ORACLE, free, rules, watch)
     results = []
     for spec in specs:
-        result = best if spec == ORACLE and free.options == setup.options else _run(spec, setup, rules, watch)
+        result = best if spec == ORACLE and free == setup else _run(spec, setup, rules, watch)
         ratio = result.replica_seconds / best.replica_seconds if best.replica_seconds else float("nan")
         results.append(replace(result, oracle_ratio=ratio))
     return results

@@ -22,11 +22,14 @@ class History:
         self.backlog: list[int] = []
         self.latency_s: list[float] = []  # mean of the events that left, NaN where none did
         self.replicas: list[tuple[int, ...]] = []  # by operator
+        self.workers: list[int] = []  # empty where none are modelled
         self.changes = 0
         self._seen = (plant.now_s, plant.events, plant.out, plant.latency_total_s)
 
-    def add(self, plant: Plant, replicas: Mapping[str, int], changes: int) -> None:
+    def add(self, plant: Plant, replicas: Mapping[str, int], changes: int, workers: int | None = None) -> None:
         """Take down the interval that just ended, in which these replicas were active."""
+        if workers is not None:
+            self.workers.append(workers)
         time_s, entered, left, waited_s = self._seen
         self._seen = (plant.now_s, plant.events, plant.out, plant.latency_total_s)
         out = plant.out - left

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.metrics.paper import overestimated_replicas, processed_ratio, saved_resources, throughput_degradation
@@ -40,6 +40,8 @@ class SimulationResult:
     r_over: int
     backlog: int  # events that had not finished at the end
     target_ms: float
+    worker_seconds: float | None = None  # where workers are modelled
+    workers_saved: float | None = None  # of what a fixed number of them would be
     history: History = field(repr=False, compare=False)
 
     @property
@@ -85,6 +87,13 @@ def summarised(name: str, plant: Plant, history: History, workload: Workload, *,
         target_ms=1000 * plant.options.target_s,
         history=history,
     )
+
+
+def with_workers(result: SimulationResult, worker_seconds: float, fixed: int) -> SimulationResult:
+    """The result with what its workers came to, beside a fixed number of them."""
+    lasted_s = sum(result.history.lengths_s)
+    saved = 1 - worker_seconds / (fixed * lasted_s) if lasted_s else 0.0
+    return replace(result, worker_seconds=worker_seconds, workers_saved=saved)
 
 
 def _played(history: History, end_s: float) -> list[tuple[int, int]]:

@@ -18,11 +18,12 @@ from penstock.metrics.utilisation import Measure, booked
 from penstock.policy.base import Policy, initial_replicas
 from penstock.policy.static import Workload
 from penstock.simulator.arrivals import Arrivals
+from penstock.simulator.cluster import Cluster
 from penstock.simulator.history import History
 from penstock.simulator.model import Model
 from penstock.simulator.options import SimulationOptions
 from penstock.simulator.plant import Plant
-from penstock.simulator.result import SimulationResult, summarised
+from penstock.simulator.result import SimulationResult, summarised, with_workers
 from penstock.topology import Topology
 
 PATIENCE = 20  # intervals, and restarts, without an event that leaves once the input has ended
@@ -55,6 +56,7 @@ class Setup:
     options: SimulationOptions = field(default_factory=SimulationOptions)
     replicas: Mapping[str, int] = field(default_factory=dict)  # to begin with; the policy's own wish where not said
     day_s: float = DAY_S  # the length of a day in the input, for forecasters
+    cluster: Cluster | None = None  # the workers underneath; without, there is room for every replica
 
 
 def simulate(
@@ -75,10 +77,13 @@ def simulate(
     options = setup.options
     check_td(options.td_s)
     plant = Plant(setup.model, setup.arrivals(), options)
+    policy = setup.cluster.policy(policy, setup.workload) if setup.cluster else policy
     _begin(plant, setup, policy)
+    levels = setup.cluster.around(policy, plant, list(setup.topology.sources)) if setup.cluster else None
     rules = IntervalRules(options.td_s, declared(setup.topology))
     analyzer = analyzer_for(policy, forecaster, options.td_s, setup.day_s)
-    loop = Loop(Parts(Monitor(plant, rules), policy, plant, analyzer, recorder, measure), StandingClock(plant))
+    control = levels.application if levels else policy
+    loop = Loop(Parts(Monitor(plant, rules), control, plant, analyzer, recorder, measure), StandingClock(plant))
     plant.advance(options.first_step_s)
     loop.step(plant.now_s)
     history = History(list(setup.model.operators), plant)
@@ -89,12 +94,15 @@ def simulate(
         plant.advance(plant.now_s + options.td_s)
         step = loop.step(plant.now_s)
         plant.settle_changes()
-        history.add(plant, before, _changes(step))
+        if levels:
+            levels.step(plant.now_s)
+        history.add(plant, before, _changes(step), len(levels.workers.list()) if levels else None)
         if plant.now_s <= plant.end_s or plant.out + plant.failed > left:
             left, moved_s = plant.out + plant.failed, plant.now_s
         if progress is not None:
             progress(min(plant.now_s, plant.end_s), plant.end_s)
-    return summarised(name, plant, history, setup.workload, wall_s=time.perf_counter() - started)
+    result = summarised(name, plant, history, setup.workload, wall_s=time.perf_counter() - started)
+    return with_workers(result, levels.workers.seconds, setup.cluster.workers) if levels and setup.cluster else result
 
 
 def _begin(plant: Plant, setup: Setup, policy: Policy) -> None:

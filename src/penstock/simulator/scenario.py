@@ -13,6 +13,7 @@ from penstock.control.declare import workload_of
 from penstock.names import one_of
 from penstock.simulator.arrivals import Arrivals, Even, Poisson
 from penstock.simulator.calibration import Calibration
+from penstock.simulator.cluster import Cluster
 from penstock.simulator.model import Facts, OperatorModel, build_model
 from penstock.simulator.options import SimulationOptions
 from penstock.simulator.run import Setup
@@ -35,6 +36,7 @@ class Scenario:
     calibration: Calibration = field(default_factory=Calibration)
     replicas: Mapping[str, int] = field(default_factory=dict)
     day_s: float = DAY_S  # the length of a day in the trace, for forecasters
+    cluster: Cluster | None = None
 
     def setup(self) -> Setup:
         """Check everything, and build the tables."""
@@ -58,6 +60,7 @@ class Scenario:
             options=options,
             replicas=self.replicas,
             day_s=self.day_s,
+            cluster=self.cluster,
         )
 
     def _arrivals(self, seed: int) -> Callable[[], Mapping[str, Arrivals]]:

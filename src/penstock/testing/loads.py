@@ -11,16 +11,17 @@ from penstock.metrics.snapshot import OperatorLoad, Snapshot
 def load(name: str, received_by: Mapping[str, int], processed: int | None = None, **more: Any) -> OperatorLoad:
     """An operator's load: all that it received is processed and one of 64 replicas is active, unless said.
 
+    `replicas` are the first so many; `active` says which.
+
     >>> load("clean", {"in": 20}, backlog=3, replicas=2).active
     (0, 1)
     """
-    given = {"backlog": 0, "pool": 64, **more}
-    replicas = given.pop("replicas", 1)
+    given = {"backlog": 0, "pool": 64, "active": tuple(range(more.get("replicas", 1))), **more}
+    given.pop("replicas", None)
     return OperatorLoad(
         name=name,
         received_by=received_by,
         processed=sum(received_by.values()) if processed is None else processed,
-        active=tuple(range(replicas)),
         **given,
     )
 

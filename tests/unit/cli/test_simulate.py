@@ -176,3 +176,42 @@ def test_a_mistake_is_answered_in_one_sentence(case: str) -> None:
     done = penstock(*arguments)
     assert done.exit_code == 2, done.output
     assert "".join(f"error: {sentence}".split()) in "".join(done.output.split())
+
+
+class TestLevels:
+    """Replicas on workers: `--levels` and `--workers`."""
+
+    def given(self, tmp_path, *options):
+        file = tmp_path / "out.json"
+        arguments = ["simulate", "dns", "--rate", "60", "--duration", "300", "--td", "30", "--json", str(file), *options]
+        ran = CliRunner().invoke(app, arguments)
+        return ran, json.loads(file.read_text())[0] if file.exists() else None
+
+    def test_e2df_has_both_levels_by_default(self, tmp_path):
+        ran, result = self.given(tmp_path, "--policy", "e2df")
+        assert ran.exit_code == 0, ran.output
+        assert result["worker_seconds"] > 0
+        assert result["workers_saved"] > 0
+        assert "worker-seconds" in ran.output
+
+    def test_other_policies_have_room_for_every_replica(self, tmp_path):
+        _, result = self.given(tmp_path, "--policy", "psps")
+        assert result["worker_seconds"] is None
+
+    def test_static_levels_save_nothing(self, tmp_path):
+        _, result = self.given(tmp_path, "--policy", "e2df", "--levels", "static")
+        assert result["workers_saved"] == 0
+        assert result["saved_resources"] == 0
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--workers", "4"], "--workers needs --levels static, application or both"),
+            (["--levels", "two"], "--levels: no such name 'two'"),
+            (["--levels", "both", "--workers", "1"], "cluster: 1 workers of 1 cannot host"),
+        ],
+    )
+    def test_what_makes_no_sense(self, tmp_path, options, message):
+        ran, _ = self.given(tmp_path, *options)
+        assert ran.exit_code == 2
+        assert message in " ".join(ran.output.split())

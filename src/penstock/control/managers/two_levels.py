@@ -1,0 +1,85 @@
+"""Both of E2DF's control systems around one application: replicas on workers, and the workers themselves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from penstock.control.managers.application_manager import ApplicationManager, ApplicationRules, Site, anywhere
+from penstock.control.managers.diary import Diary
+from penstock.control.managers.infrastructure_manager import InfrastructureManager, InfrastructureRules
+from penstock.control.managers.ledger import Seat, SlotLedger
+from penstock.control.managers.region_manager import RegionManager, RegionRules
+from penstock.control.managers.token_bucket import TokenBucket
+from penstock.errors import InputError
+from penstock.infra.ports import Workers
+from penstock.policy.base import Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelRules:
+    """What both systems go by; the defaults are the paper's: C_r = R_init = 5, U_low = 0.1, every 60 s.
+
+    `elastic`: whether workers come and go; otherwise those that are there stay.
+    """
+
+    elastic: bool = True
+    every_s: float = 60.0  # of the infrastructure; the application's loop has its own interval
+    application: ApplicationRules = field(default_factory=ApplicationRules)
+    region: RegionRules = field(default_factory=RegionRules)
+    infrastructure: InfrastructureRules = field(default_factory=InfrastructureRules)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.every_s < math.inf:
+            raise InputError(f"infrastructure: every_s must be above 0; got {self.every_s}")
+
+
+class TwoLevels:
+    """The application's manager is the policy of the control loop; `step` runs the infrastructure's when it is due.
+
+    Sources take a slot each, for ever.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        policy: Policy,
+        workers: Workers,
+        rules: LevelRules | None = None,
+        *,
+        sources: Sequence[str] = (),
+        site: Site = anywhere,
+        bucket: TokenBucket | None = None,
+    ) -> None:
+        self.rules = rules or LevelRules()
+        self.diary = Diary()
+        self.ledger = SlotLedger()
+        self.workers = workers
+        self._sources = [Seat(f"{name} (source)", source, 0) for source in sources]
+        self.application = ApplicationManager(
+            name, policy, self.ledger, rules=self.rules.application, site=site, bucket=bucket, diary=self.diary
+        )
+        regions = [RegionManager(region, self.rules.region) for region in workers.sizes()]
+        self._infrastructure = InfrastructureManager(
+            workers, self.ledger, regions, [self.application], self.rules.infrastructure, self.diary
+        )
+        self._due_s = -math.inf
+        self._look()
+
+    def step(self, now_s: float) -> None:
+        """Let the infrastructure's managers work, if it is time."""
+        self._look()
+        if self.rules.elastic and now_s >= self._due_s:
+            self._infrastructure.step(now_s)
+            self._due_s = now_s + self.rules.every_s
+        self._look()
+
+    def _look(self) -> None:
+        """The workers as they are; sources sit on the first that have room."""
+        self.ledger.update(self.workers.list())
+        for seat in self._sources:
+            if self.ledger.worker_of(seat) is None:
+                free = [one.name for one in self.ledger.workers if one.available and self.ledger.free(one.name) > 0]
+                if free:
+                    self.ledger.take(seat, free[0])

@@ -1,0 +1,1 @@
+"""The workers underneath: what they are, and who starts and stops them."""

@@ -1,0 +1,110 @@
+"""Workers that exist on paper: regions with sizes, prices and start times, on the simulation's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.errors import InputError
+from penstock.infra.worker import Worker, WorkerSize, WorkerState
+from penstock.names import one_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """A place that offers workers of some sizes; a new one is available after `start_s`."""
+
+    name: str
+    sizes: tuple[WorkerSize, ...]
+    start_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.sizes:
+            raise InputError(f"region '{self.name}': must offer at least one size of worker")
+        if not self.start_s >= 0:
+            raise InputError(f"region '{self.name}': start_s must be at least 0; got {self.start_s}")
+
+
+class SimulatedWorkers:
+    """Regions whose workers start and stop as the clock goes on.
+
+    >>> now = [0.0]
+    >>> workers = SimulatedWorkers([Region(name="here", sizes=(WorkerSize(name="one", capacity=1),), start_s=30.0)],
+    ...                            now=lambda: now[0])
+    >>> name = workers.add("here", workers.sizes()["here"][0])
+    >>> now[0] = 60.0
+    >>> [(worker.name, worker.state.value) for worker in workers.list()], workers.seconds
+    ([('here-1', 'available')], 60.0)
+    """
+
+    def __init__(self, regions: Sequence[Region], now: Callable[[], float]) -> None:
+        self._regions = {region.name: region for region in regions}
+        self._now = now
+        self._workers: dict[str, Worker] = {}
+        self._started_s: dict[str, float] = {}
+        self._spent: dict[str, float] = {"seconds": 0.0, "price": 0.0}  # of workers that have ended
+        self._count = 0
+
+    def list(self) -> Sequence[Worker]:
+        """The workers that have not been stopped, the oldest first."""
+        return [self._grown(worker) for worker in self._workers.values()]
+
+    def sizes(self) -> Mapping[str, Sequence[WorkerSize]]:
+        """What every region offers."""
+        return {name: region.sizes for name, region in self._regions.items()}
+
+    def add(self, region: str, size: WorkerSize) -> str:
+        """Start a worker."""
+        one_of("region", region, self._regions)
+        self._count += 1
+        name = f"{region}-{self._count}"
+        self._workers[name] = Worker(
+            name=name, region=region, capacity=size.capacity, price=size.price, state=WorkerState.STARTING
+        )
+        self._started_s[name] = self._now()
+        return name
+
+    def begin_with(self, region: str, size: WorkerSize, count: int) -> None:
+        """Have so many workers that are available already."""
+        for _ in range(count):
+            name = self.add(region, size)
+            self._workers[name] = self._workers[name].turned(WorkerState.AVAILABLE)
+
+    def drain(self, name: str) -> None:
+        """Put nothing more on it."""
+        self._workers[name] = self._known(name).turned(WorkerState.DRAINING)
+
+    def restore(self, name: str) -> None:
+        """Make a draining worker available again."""
+        self._workers[name] = self._known(name).turned(WorkerState.AVAILABLE)
+
+    def remove(self, name: str) -> None:
+        """Stop it."""
+        worker = self._known(name)
+        lived_s = self._now() - self._started_s.pop(name)
+        self._spent["seconds"] += lived_s
+        self._spent["price"] += lived_s * worker.price
+        del self._workers[name]
+
+    @property
+    def seconds(self) -> float:
+        """Worker-seconds so far."""
+        return self._spent["seconds"] + sum(self._now() - started_s for started_s in self._started_s.values())
+
+    @property
+    def price(self) -> float:
+        """What the workers have cost so far."""
+        running = (self._workers[name].price * (self._now() - since_s) for name, since_s in self._started_s.items())
+        return self._spent["price"] + sum(running)
+
+    def _known(self, name: str) -> Worker:
+        if name not in self._workers:
+            raise InputError(f"worker '{name}': is not running; known: {', '.join(self._workers) or 'none'}")
+        return self._grown(self._workers[name])
+
+    def _grown(self, worker: Worker) -> Worker:
+        """The worker as it is now: one that has started is available."""
+        started = self._now() - self._started_s[worker.name] >= self._regions[worker.region].start_s
+        if worker.state is WorkerState.STARTING and started:
+            worker = self._workers[worker.name] = worker.turned(WorkerState.AVAILABLE)
+        return worker

@@ -1,0 +1,56 @@
+"""A worker, as the managers see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from penstock.errors import InputError
+
+
+class WorkerState(StrEnum):
+    """Where a worker is in its life; one that has ended is not listed any more."""
+
+    STARTING = "starting"
+    AVAILABLE = "available"
+    DRAINING = "draining"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSize:
+    """A kind of worker that a region offers: how many replicas one can host, and what it costs.
+
+    >>> WorkerSize(name="small", capacity=0)
+    Traceback (most recent call last):
+    penstock.errors.InputError: worker size 'small': capacity must be at least 1 replica; got 0
+    """
+
+    name: str
+    capacity: int
+    price: float = 1.0  # per second
+
+    def __post_init__(self) -> None:
+        if self.capacity < 1:
+            raise InputError(f"worker size '{self.name}': capacity must be at least 1 replica; got {self.capacity}")
+        if not self.price >= 0:
+            raise InputError(f"worker size '{self.name}': price must be at least 0; got {self.price}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """One worker: C_n replicas fit on it."""
+
+    name: str
+    region: str
+    capacity: int
+    price: float = 1.0  # per second
+    state: WorkerState = WorkerState.AVAILABLE
+
+    @property
+    def available(self) -> bool:
+        """Whether replicas may be put on it."""
+        return self.state is WorkerState.AVAILABLE
+
+    def turned(self, state: WorkerState) -> Worker:
+        """The same worker in another state."""
+        return replace(self, state=state)

@@ -1,0 +1,73 @@
+"""Workers under a simulated application: how many there are, what they host, and who controls them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from penstock.control.managers.application_manager import ApplicationRules
+from penstock.control.managers.infrastructure_manager import InfrastructureRules
+from penstock.control.managers.region_manager import RegionRules
+from penstock.control.managers.two_levels import LevelRules, TwoLevels
+from penstock.errors import InputError
+from penstock.infra.simulated import Region, SimulatedWorkers
+from penstock.infra.worker import WorkerSize
+from penstock.names import one_of
+from penstock.policy.base import Policy
+from penstock.policy.static import Workload, make_static
+from penstock.simulator.plant import Plant
+
+LEVELS = ("static", "application", "both")
+START_S = 12.0  # a new Worker of Spark Standalone until it runs tasks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """A number of workers, and how much of them is controlled.
+
+    `static`: replicas and workers stay as they are. `application`: replicas change, workers stay. `both`: workers come
+    and go as well, up to that number. Workers of several regions differ in size, price and start time; the first
+    region is where a run begins.
+    """
+
+    workers: int
+    levels: str = "both"
+    regions: tuple[Region, ...] = (Region(name="here", sizes=(WorkerSize(name="one", capacity=1),), start_s=START_S),)
+    application: ApplicationRules = field(default_factory=ApplicationRules)
+    region: RegionRules = field(default_factory=RegionRules)
+    infrastructure: InfrastructureRules = field(default_factory=InfrastructureRules)
+    every_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        one_of("levels", self.levels, LEVELS)
+        if self.workers < 1:
+            raise InputError(f"cluster: workers must be at least 1; got {self.workers}")
+
+    def policy(self, policy: Policy, workload: Workload) -> Policy:
+        """The policy, or on the level `static` the replicas that the peak needs."""
+        return make_static("peak", workload=workload) if self.levels == "static" else policy
+
+    def around(self, policy: Policy, plant: Plant, sources: Sequence[str]) -> TwoLevels:
+        """Both control systems around the policy, on the plant's clock."""
+        workers = SimulatedWorkers(self.regions, now=lambda: plant.now_s)
+        elastic = self.levels == "both"
+        seats = len(sources) + sum(plant.active().values())
+        region = self.regions[0]
+        size = min(region.sizes, key=lambda one: one.capacity)
+        needed = math.ceil(seats / size.capacity)
+        if needed > self.workers:
+            raise InputError(
+                f"cluster: {self.workers} workers of {size.capacity} cannot host the {seats} replicas and sources "
+                "that the run begins with"
+            )
+        first = max(self.application.first_workers, needed) if elastic else self.workers
+        workers.begin_with(region.name, size, min(first, self.workers))
+        rules = LevelRules(
+            elastic=elastic,
+            every_s=self.every_s,
+            application=self.application,
+            region=self.region,
+            infrastructure=replace(self.infrastructure, most=self.infrastructure.most or self.workers),
+        )
+        return TwoLevels("app", policy, workers, rules, sources=sources)

@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+import pytest
+
+from .world import World
+
+
+@pytest.fixture
+def world():
+    return World()

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from penstock.control.managers.infrastructure_manager import InfrastructureRules
+from penstock.control.managers.region_manager import RegionRules
+from penstock.errors import InputError
+from penstock.infra.simulated import Region
+from penstock.infra.worker import WorkerSize
+from penstock.policy.registry import policy_for
+from penstock.simulator.cluster import Cluster
+from penstock.simulator.options import SimulationOptions
+from penstock.simulator.run import simulate
+from penstock.simulator.scenario import Scenario
+from penstock.topology import Topology
+from penstock.workload import ramp
+
+
+def passed(event):
+    return event
+
+
+@pytest.fixture(scope="module")
+def setup():
+    """A chain of two operators of 10 ms under a ramp from 10 to 400 events/s: 4 replicas each at the peak."""
+    topology = Topology("chain", pool=8)
+    stream = topology.source("in")
+    for name in ("a", "b"):
+        stream = topology.operator(name, passed, inputs=stream, execution_time_ms=10.0)
+    trace = ramp(low=10, high=400, duration_s=1800, step_s=10.0)
+    return Scenario(topology=topology, trace=trace, options=SimulationOptions(td_s=30.0)).setup()
+
+
+def played(setup, levels, policy="e2df", **more):
+    cluster = Cluster(**{"workers": 12, "levels": levels, "region": RegionRules(spare=2)} | more)
+    return simulate(replace(setup, cluster=cluster), policy_for(policy, workload=setup.workload))
+
+
+def test_static_has_what_the_peak_needs_all_the_time(setup):
+    result = played(setup, "static")
+    assert set(result.history.replicas) == {(4, 4)}
+    assert set(result.history.workers) == {12}
+    assert (result.workers_saved, result.reconfigurations) == (pytest.approx(0.0), 0)
+
+
+def test_application_elasticity_saves_replicas_but_no_workers(setup):
+    result = played(setup, "application")
+    assert result.saved_resources > 0.05  # with S_out = 0.7 the peak takes more than static has
+    assert result.workers_saved == pytest.approx(0.0)
+
+
+def test_both_levels_save_workers_and_leave_the_application_alone(setup):
+    one, two = played(setup, "application"), played(setup, "both")
+    assert two.workers_saved > 0.15
+    assert two.latency_ms["mean"] == pytest.approx(one.latency_ms["mean"], rel=0.05)
+    assert two.worker_seconds == pytest.approx(sum(two.history.workers) * 30.0, rel=0.1)
+
+
+def test_never_more_replicas_and_sources_than_slots(setup):
+    result = played(setup, "both", workers=7)
+    assert max(result.history.workers) == 7
+    assert max(sum(row) for row in result.history.replicas) <= 6  # and the source
+
+
+def test_any_policy_runs_on_workers(setup):
+    result = played(setup, "both", policy="psps")
+    assert result.workers_saved > 0.2
+
+
+def test_workers_that_start_slowly_make_events_late(setup):
+    size = WorkerSize(name="one", capacity=1)
+    slow = Region(name="slow", sizes=(size,), start_s=240.0)
+    quick = Region(name="quick", sizes=(size,), start_s=5.0)
+    patient = InfrastructureRules(start_within_s=300.0)
+    late = [
+        played(setup, "both", regions=(region,), infrastructure=patient, region=RegionRules(spare=1)).late_ratio
+        for region in (quick, slow)
+    ]
+    assert late[1] > late[0]
+
+
+def test_the_same_seed_gives_the_same_result(setup):
+    assert replace(played(setup, "both"), wall_s=0) == replace(played(setup, "both"), wall_s=0)
+
+
+def test_what_makes_no_sense(setup):
+    with pytest.raises(InputError, match="levels: no such name 'one'; known: static, application, both"):
+        Cluster(workers=3, levels="one")
+    with pytest.raises(InputError, match="cluster: workers must be at least 1; got 0"):
+        Cluster(workers=0)
+    with pytest.raises(InputError, match="cluster: 2 workers of 1 cannot host the 3 replicas and sources"):
+        played(setup, "both", workers=2)
