@@ -194,9 +194,7 @@ def _send(s: Any, row: int, place: int, added: float) -> int:
 
 
 @njit(cache=True, inline="always")
-def _time_s(
-    coefficients: Any, sketches: Any, receivers: Any, row: int, replica: int, key: int, mean_s: float
-) -> float:
+def _time_s(coefficients: Any, sketches: Any, receivers: Any, row: int, replica: int, key: int, mean_s: float) -> float:
     """The estimated time of an event by the replica's own sketch; the mean if there is none, or not of this key.
 
     The same as `sketch.estimate`, without taking the sketch out of the array of all, which costs more than the rest.
