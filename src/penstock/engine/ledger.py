@@ -38,6 +38,7 @@ class Ledger:
         self._batches: dict[int, dict[Replica, ReplicaCounters]] = {}
         self._generations: dict[int, int] = {}  # of each open batch
         self._settled_before = 0
+        self._oldest_generation = 0
         self._places: dict[Replica, Place] = {}
         self._heard: dict[tuple[str, int], float] = {}  # when each process was last heard of
 
@@ -52,7 +53,7 @@ class Ledger:
     def _enter(self, report: Report, process: tuple[str, int]) -> None:
         batch, replica = report.batch, (report.operator, report.replica)
         newest = max((g for b, g in self._generations.items() if b <= batch), default=0)
-        if batch < self._settled_before or report.generation < newest:
+        if batch < self._settled_before or report.generation < max(newest, self._oldest_generation):
             return
         # a restart does this batch and all later ones again
         for later in [b for b, g in self._generations.items() if b >= batch and g < report.generation]:
@@ -69,6 +70,22 @@ class Ledger:
                 self._settled[replica].add(counters)
             self._generations.pop(batch, None)
             self._settled_before = max(self._settled_before, batch + 1)
+
+    def close_generation(self, generation: int) -> None:
+        """All that was counted is final; a batch that is done again from here on, in this generation, adds to it."""
+        with self._lock:
+            self._settle(max(self._batches, default=-1) + 1)
+            self._settled_before, self._oldest_generation = 0, generation
+
+    def newest(self, sender: str) -> dict[int, tuple[int, int]]:
+        """For each slot of a source, its newest batch and how many events it has sent in it."""
+        with self._lock:
+            return {
+                replica: (batch, counters.processed)
+                for batch in sorted(self._batches)
+                for (name, replica), counters in self._batches[batch].items()
+                if name == sender
+            }
 
     def places(self) -> dict[Replica, Place]:
         """Where each replica was last heard of."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -47,13 +48,24 @@ class Positions:
             self._starts.setdefault(batch + 1, {})[_name(slot)] = position
             for old in [b for b in self._starts if b <= batch - KEPT_BATCHES]:
                 del self._starts[old]
-            temporary = self._file.with_suffix(".new")
-            with temporary.open("wb") as file:
-                file.write(msgspec.json.encode(self._starts))
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self._file)
+            self._write()
             return position
+
+    def rebase(self, positions: Mapping[Slot, int]) -> None:
+        """All up to here is processed: whichever batch Spark does again, or does next, begins here."""
+        with self._lock:
+            here = {_name(slot): position for slot, position in positions.items()}
+            self._starts = {batch: starts | here for batch, starts in self._starts.items()}
+            self._starts.setdefault(0, here)
+            self._write()
+
+    def _write(self) -> None:
+        temporary = self._file.with_suffix(".new")
+        with temporary.open("wb") as file:
+            file.write(msgspec.json.encode(self._starts))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self._file)
 
 
 def _name(slot: Slot) -> str:

@@ -159,6 +159,31 @@ class Run:
         self._feed.stop()
         self._routing.use(utilisation)
 
+    def lay_out_anew(self, pools: Mapping[str, Sequence[int]], timeout_s: float = 30.0) -> float:
+        """Have other pools from now on: a new generation of the query, with nothing lost; how long events stood still.
+
+        The sources wait, what is in flight is finished, and the query starts again over the new pools. If that takes
+        longer than the time, everything goes on as it was, and an EngineError says so.
+        """
+        layout = lay_out(self.topology, self._checked(pools), self.options.source_slots)
+        begun, stopping = time.monotonic(), self._routing.current.stopping
+        self._routing.change(stopping=True)
+        try:
+            if not self.wait_drained(timeout_s):
+                raise EngineError(f"pools stay as they are: events were still in flight after {timeout_s:g} s")
+            assert self._supervisor is not None
+            self._supervisor.renew(lambda generation: self._turn_over(layout, generation))
+            self._await_heard()
+        finally:
+            self._routing.change(stopping=stopping)
+        return time.monotonic() - begun
+
+    @property
+    def pools(self) -> dict[str, tuple[int, ...]]:
+        """The replicas that each operator has now, active or not."""
+        slots = [slot for stage in self._layout.stages[1:] for slot in stage]
+        return {name: tuple(s.replica for s in slots if s.operator == name) for name in self.topology.operators}
+
     @property
     def active(self) -> dict[str, tuple[int, ...]]:
         """The active replicas of each operator."""
@@ -276,9 +301,38 @@ class Run:
             return self._positions.start(question.batch, slot)
         return self._positions.end(question.batch, slot, question.position)
 
+    def _checked(self, pools: Mapping[str, Sequence[int]]) -> Mapping[str, Sequence[int]]:
+        if self.options.mode != "realtime":
+            raise InputError("pools: in micro-batch mode every batch is laid out anew over the active replicas")
+        for name, operator in self.topology.operators.items():
+            missing = sorted(set(self.active[name]) - set(pools.get(name, ())))
+            wrong = sorted(replica for replica in pools.get(name, ()) if not 0 <= replica < operator.pool)
+            if missing or wrong:
+                raise InputError(
+                    f"{operator}: its pool must have the active replicas and none beyond 0..{operator.pool - 1}; "
+                    f"missing: {missing}, beyond: {wrong}"
+                )
+        return pools
+
+    def _turn_over(self, layout: Layout, generation: int) -> None:
+        """Between two generations: all that was sent is processed, and the next events are those that were not sent."""
+        ended = {
+            (source, slot): self._positions.start(batch, (source, slot)) + sent
+            for source in self.topology.sources
+            for slot, (batch, sent) in self._ledger.newest(source).items()
+        }
+        self._positions.rebase(ended)
+        self._ledger.close_generation(generation)
+        self._layout = layout
+
     def _await_ready(self) -> None:
         if self.options.mode != "realtime":
             return
+        self._await_heard()
+        self._routing.change(epoch_s=time.time() + HEAD_START_S)
+
+    def _await_heard(self) -> None:
+        """Wait until every replica of this generation has reported."""
         wanted = {(s.operator, s.replica) for stage in self._layout.stages for s in stage if s.operator}
         deadline = time.monotonic() + self.options.start_timeout_s
         assert self._supervisor is not None
@@ -290,7 +344,6 @@ class Run:
                     f"{self.options.start_timeout_s:g} s; Spark's log: {self.folder / 'spark.log'}"
                 )
             time.sleep(0.05)
-        self._routing.change(epoch_s=time.time() + HEAD_START_S)
 
     def _all_sent(self) -> bool:
         sent = self.counters().sources

@@ -34,6 +34,7 @@ class Supervisor:
         self._running: StreamingQuery | None = None
         self._not_started = ""
         self._stopping = threading.Event()
+        self._changing = threading.Lock()
         self._thread = threading.Thread(target=self._watch, name="penstock-supervisor", daemon=True)
         self.generation = 0
         self.restarts = 0
@@ -55,6 +56,16 @@ class Supervisor:
             with contextlib.suppress(Exception):
                 self._running.stop()
 
+    def renew(self, between: Callable[[int], None]) -> None:
+        """End the query, call `between` with the next generation, and start that; it does not count as a restart."""
+        with self._changing:
+            if self._running is not None:
+                with contextlib.suppress(Exception):  # it says so when a batch is cut short, which is what is wanted
+                    self._running.stop()
+            between(self.generation + 1)
+            self.generation += 1
+            self._start()
+
     def _watch(self) -> None:
         try:
             self._keep_alive()
@@ -64,18 +75,19 @@ class Supervisor:
     def _keep_alive(self) -> None:
         tries, since = 0, time.monotonic()
         while not self._stopping.wait(LOOK_EVERY_S):
-            if self._running is not None and self._running.isActive:
-                continue
-            if self.finishing:
-                return
-            if time.monotonic() - since > self._options.retry_window_s:
-                tries = 0
-            cause = cause_of(self._running.exception()) if self._running is not None else self._not_started
-            if tries >= self._options.retries:
-                self.failure = EngineError(f"the query died {tries + 1} times in a row; the last time: {cause}")
-                return
-            tries, since = tries + 1, time.monotonic()
-            self._restart(cause, tries)
+            with self._changing:
+                if self._running is not None and self._running.isActive:
+                    continue
+                if self.finishing:
+                    return
+                if time.monotonic() - since > self._options.retry_window_s:
+                    tries = 0
+                cause = cause_of(self._running.exception()) if self._running is not None else self._not_started
+                if tries >= self._options.retries:
+                    self.failure = EngineError(f"the query died {tries + 1} times in a row; the last time: {cause}")
+                    return
+                tries, since = tries + 1, time.monotonic()
+                self._restart(cause, tries)
 
     def _restart(self, cause: str, tries: int) -> None:
         self.causes.append(cause)
@@ -84,6 +96,9 @@ class Supervisor:
             return
         self.generation += 1
         self.restarts += 1
+        self._start()
+
+    def _start(self) -> None:
         try:
             self._running = self._query.start(self._program(self.generation))
         except Exception as error:
