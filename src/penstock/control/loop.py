@@ -38,6 +38,7 @@ class Parts:
     analyzer: Analyzer | None = None
     recorder: Records | None = None
     measure: Measure = booked  # of how used replicas are, for the load-balancing grouping
+    infrastructure: Callable[[float], None] | None = None  # looks after the workers, after each step
 
 
 class Loop:
@@ -72,6 +73,8 @@ class Loop:
             not_executed=undone or {},
             failures=failures,
         )
+        if parts.infrastructure is not None:
+            self._try("infrastructure", parts.infrastructure, now_s)
         if parts.recorder is not None:
             self._try("record", parts.recorder.record, interval_record(step, snapshot))
         return self._finish(step)

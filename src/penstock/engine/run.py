@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import cloudpickle
@@ -159,11 +159,17 @@ class Run:
         self._feed.stop()
         self._routing.use(utilisation)
 
-    def lay_out_anew(self, pools: Mapping[str, Sequence[int]], timeout_s: float = 30.0) -> float:
+    def lay_out_anew(
+        self,
+        pools: Mapping[str, Sequence[int]],
+        between: Callable[[], None] = lambda: None,
+        timeout_s: float = 30.0,
+    ) -> float:
         """Have other pools from now on: a new generation of the query, with nothing lost; how long events stood still.
 
-        The sources wait, what is in flight is finished, and the query starts again over the new pools. If that takes
-        longer than the time, everything goes on as it was, and an EngineError says so.
+        The sources wait, what is in flight is finished, and the query starts again over the new pools; `between` is
+        called while no query runs. If finishing takes longer than the time, everything goes on as it was, and an
+        EngineError says so.
         """
         layout = lay_out(self.topology, self._checked(pools), self.options.source_slots)
         begun, stopping = time.monotonic(), self._routing.current.stopping
@@ -172,7 +178,7 @@ class Run:
             if not self.wait_drained(timeout_s):
                 raise EngineError(f"pools stay as they are: events were still in flight after {timeout_s:g} s")
             assert self._supervisor is not None
-            self._supervisor.renew(lambda generation: self._turn_over(layout, generation))
+            self._supervisor.renew(lambda generation: self._turn_over(layout, generation, between))
             self._await_heard()
         finally:
             self._routing.change(stopping=stopping)
@@ -215,6 +221,13 @@ class Run:
     def cut_channel(self, cut: bool) -> None:
         """Break the control channel, or let it come back: a fault, for tests."""
         self._server.cut(cut)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session that it runs on."""
+        if self._spark is None:
+            raise EngineError("the run has not been started")
+        return self._spark
 
     @property
     def epoch_s(self) -> float | None:
@@ -314,7 +327,7 @@ class Run:
                 )
         return pools
 
-    def _turn_over(self, layout: Layout, generation: int) -> None:
+    def _turn_over(self, layout: Layout, generation: int, between: Callable[[], None]) -> None:
         """Between two generations: all that was sent is processed, and the next events are those that were not sent."""
         ended = {
             (source, slot): self._positions.start(batch, (source, slot)) + sent
@@ -324,6 +337,7 @@ class Run:
         self._positions.rebase(ended)
         self._ledger.close_generation(generation)
         self._layout = layout
+        between()
 
     def _await_ready(self) -> None:
         if self.options.mode != "realtime":

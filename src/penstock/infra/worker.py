@@ -7,6 +7,8 @@ from enum import StrEnum
 
 from penstock.errors import InputError
 
+WORKER_NAME = "PENSTOCK_WORKER"  # in the environment of a worker and of all that it starts
+
 
 class WorkerState(StrEnum):
     """Where a worker is in its life; one that has ended is not listed any more."""

@@ -83,7 +83,9 @@ def simulate(
     rules = IntervalRules(options.td_s, declared(setup.topology))
     analyzer = analyzer_for(policy, forecaster, options.td_s, setup.day_s)
     control = levels.application if levels else policy
-    loop = Loop(Parts(Monitor(plant, rules), control, plant, analyzer, recorder, measure), StandingClock(plant))
+    infrastructure = levels.step if levels else None
+    parts = Parts(Monitor(plant, rules), control, plant, analyzer, recorder, measure, infrastructure)
+    loop = Loop(parts, StandingClock(plant))
     plant.advance(options.first_step_s)
     loop.step(plant.now_s)
     history = History(list(setup.model.operators), plant)
@@ -94,8 +96,6 @@ def simulate(
         plant.advance(plant.now_s + options.td_s)
         step = loop.step(plant.now_s)
         plant.settle_changes()
-        if levels:
-            levels.step(plant.now_s)
         history.add(plant, before, _changes(step), len(levels.workers.list()) if levels else None)
         if plant.now_s <= plant.end_s or plant.out + plant.failed > left:
             left, moved_s = plant.out + plant.failed, plant.now_s

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from penstock.control.execute import choose_replicas
 from penstock.control.managers.diary import Diary, Entry
-from penstock.control.managers.ledger import Seat, SlotLedger
+from penstock.control.managers.ledger import Refused, Seat, SlotLedger
 from penstock.control.managers.token_bucket import TokenBucket
 from penstock.errors import InputError
 from penstock.forecast.base import Forecast
@@ -17,6 +18,7 @@ from penstock.policy.base import Plan, Policy, Target
 
 # Which inactive replica of an operator could be activated on a worker; None where there is none.
 Site = Callable[[str, str, Collection[int], int], int | None]
+Where = Callable[[str, int], str | None]  # the worker that a replica of an operator sits on, active or not
 
 
 def anywhere(operator: str, worker: str, active: Collection[int], pool: int) -> int | None:  # noqa: ARG001
@@ -63,6 +65,7 @@ class ApplicationManager:
         *,
         rules: ApplicationRules | None = None,
         site: Site = anywhere,
+        where: Where | None = None,
         bucket: TokenBucket | None = None,
         diary: Diary | None = None,
     ) -> None:
@@ -72,6 +75,7 @@ class ApplicationManager:
         self.diary = diary or Diary()
         self._ledger = ledger
         self._site = site
+        self._where = where
         self._bucket = bucket
         self._leaving: set[str] = set()  # workers that are to be freed
         self._busy: dict[Seat, float] = {}
@@ -110,13 +114,24 @@ class ApplicationManager:
             if seat not in running:
                 self._ledger.leave(seat)
         for seat in sorted(running):
-            if self._ledger.worker_of(seat) is None:
-                self._place(seat)
+            self._seat(seat)
         self._busy = {
             Seat(self.name, name, replica): share
             for name, load in snapshot.operators.items()
             for replica, share in load.busy_share.items()
         }
+
+    def _seat(self, seat: Seat) -> None:
+        """Where it sits, if that is known: without a slot there, it is moved. Otherwise the ledger says where it is."""
+        if self._where is None:
+            if self._ledger.worker_of(seat) is None:
+                self._place(seat)
+            return
+        worker = self._where(seat.operator, seat.replica)
+        if worker is not None and worker != self._ledger.worker_of(seat):
+            self._ledger.leave(seat)
+            with suppress(Refused):
+                self._ledger.take(seat, worker)
 
     def _place(self, seat: Seat) -> None:
         """Balanced by number over the first workers; over all where these are full."""
@@ -198,10 +213,12 @@ class ApplicationManager:
         for replica in sorted(active):
             seat = Seat(self.name, load.name, replica)
             worker = self._ledger.worker_of(seat)
-            if worker in self._leaving and self._take_slot(load, active, {}) is None:
+            homeless = worker is None and self._where is not None
+            if (homeless or worker in self._leaving) and self._take_slot(load, active, {}) is None:
                 self._ledger.leave(seat)
                 active.discard(replica)
-                said.append(f"replica {replica} leaves worker '{worker}', which is to be stopped")
+                why = "its worker has no slot for it" if homeless else f"worker '{worker}' is to be stopped"
+                said.append(f"replica {replica} moves, as {why}")
         return said
 
     def _write(self, time_s: float, word: str, subject: str, reason: str | None) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from penstock.control.managers.application_manager import ApplicationManager, ApplicationRules, Site, anywhere
+from penstock.control.managers.application_manager import ApplicationManager, ApplicationRules, Site, Where, anywhere
 from penstock.control.managers.diary import Diary
 from penstock.control.managers.infrastructure_manager import InfrastructureManager, InfrastructureRules
 from penstock.control.managers.ledger import Seat, SlotLedger
@@ -50,6 +50,7 @@ class TwoLevels:
         *,
         sources: Sequence[str] = (),
         site: Site = anywhere,
+        where: Where | None = None,
         bucket: TokenBucket | None = None,
     ) -> None:
         self.rules = rules or LevelRules()
@@ -58,7 +59,14 @@ class TwoLevels:
         self.workers = workers
         self._sources = [Seat(f"{name} (source)", source, 0) for source in sources]
         self.application = ApplicationManager(
-            name, policy, self.ledger, rules=self.rules.application, site=site, bucket=bucket, diary=self.diary
+            name,
+            policy,
+            self.ledger,
+            rules=self.rules.application,
+            site=site,
+            where=where,
+            bucket=bucket,
+            diary=self.diary,
         )
         regions = [RegionManager(region, self.rules.region) for region in workers.sizes()]
         self._infrastructure = InfrastructureManager(

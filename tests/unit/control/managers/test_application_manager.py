@@ -7,6 +7,7 @@ from penstock.control.managers.token_bucket import TokenBucket
 from penstock.errors import InputError
 from penstock.policy.psps import Psps
 from penstock.policy.static import Static
+
 from .world import ONE, World
 
 PAPER = ApplicationRules(second_choice=False)
@@ -115,7 +116,7 @@ def test_a_worker_is_freed_by_activating_a_replica_elsewhere(world):
     assert world.app.asked_to_free("here-1") is None
     plan = world.control(a=0.3, b=0.3)
     assert plan.targets["a"].which == (1,)
-    assert plan.targets["a"].reason.endswith("replica 0 leaves worker 'here-1', which is to be stopped")
+    assert plan.targets["a"].reason.endswith("replica 0 moves, as worker 'here-1' is to be stopped")
     assert world.ledger.hosted("here-1") == ()
 
 
@@ -142,6 +143,20 @@ def test_replicas_can_only_be_activated_where_they_sit(world):
     assert world.control(a=0.9, b=0.3).targets["a"].which == (0, 5)
     refused = world.control(a=0.9, b=0.3).targets["a"].reason
     assert refused.endswith("refused: no inactive replica of a on a worker with a free slot")
+
+
+def test_where_replicas_sit_is_taken_from_those_who_know(world):
+    """Spark put both on the first worker, which has one slot: one of them is replaced by a replica elsewhere."""
+    sits = {("a", 0): "here-1", ("b", 0): "here-1", ("b", 3): "here-4"}
+
+    def site(operator, worker, active, pool):
+        return next((n for (name, n), at in sits.items() if (name, at) == (operator, worker) and n not in active), None)
+
+    world.application(site=site, where=lambda operator, replica: sits.get((operator, replica)))
+    plan = world.control(a=0.3, b=0.3)
+    assert plan.targets["b"].which == (3,)
+    assert plan.targets["b"].reason.endswith("replica 0 moves, as its worker has no slot for it")
+    assert workers_of(world) == {("a", 0): "here-1", ("b", 3): "here-4"}
 
 
 def test_a_replica_whose_worker_is_gone_gets_another_seat(world):

@@ -10,6 +10,7 @@ from penstock.errors import InputError
 from penstock.infra.simulated import Region, SimulatedWorkers
 from penstock.infra.worker import WorkerSize, WorkerState
 from penstock.policy.threshold import Threshold
+
 from .world import World
 
 FOUR = WorkerSize(name="four", capacity=4)

@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from penstock.control.managers.infrastructure_manager import InfrastructureRules
 from penstock.control.managers.region_manager import RegionRules
 from penstock.infra.worker import WorkerSize, WorkerState
+
 from .world import World
 
 WORK = st.floats(0.0, 5.0)  # replicas' worth of work for one operator
