@@ -9,9 +9,11 @@ from experiments.scene import Scene
 
 PAPER = "Mu et al., BGElasor, NPC 2019"
 METRICS = ("cost", "changes", "latency_ms", "replicas")
-PERIODIC = Scene(app="insensitive", input="periodic", td_s=5.0, grouping="load_balancing", target_s=2.0)
-FLUCTUATING = Scene(app="insensitive", input="fluctuating", td_s=10.0, grouping="load_balancing", target_s=2.0)
-FORECASTER = "drift"
+FORECASTER = "drift"  # of every case that has one
+DAY_S = 1440.0  # a day as it is played, 60 times as fast
+COMMON: dict[str, Any] = {"app": "insensitive", "grouping": "load_balancing", "target_s": 2.0, "day_s": DAY_S}
+PERIODIC = Scene(input="periodic", td_s=5.0, **COMMON)
+FLUCTUATING = Scene(input="fluctuating", td_s=10.0, **COMMON)
 
 
 def _cases(scene: Scene) -> tuple[Case, ...]:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from penstock.forecast.base import Forecast
-from penstock.metrics.rows import DecisionRow, ForecastRow, IntervalRecord, IntervalRow, OperatorRow
+from penstock.metrics.rows import DecisionRow, ForecastRow, IntervalRecord, IntervalRow, OperatorRow, TimetableRow
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Decision, Plan
 
@@ -48,6 +48,7 @@ def interval_record(step: Step, snapshot: Snapshot) -> IntervalRecord:
         ),
         forecasts=_forecasts(step),
         decisions=tuple(_decision(step, decision) for decision in step.decisions),
+        timetables=_timetables(step),
     )
 
 
@@ -111,6 +112,16 @@ def _decision(step: Step, decision: Decision) -> DecisionRow:
         expected=decision.expected,
         reason=decision.reason,
         failure=step.not_executed.get(decision.operator),
+    )
+
+
+def _timetables(step: Step) -> tuple[TimetableRow, ...]:
+    if step.plan is None:
+        return ()
+    return tuple(
+        TimetableRow(number=step.number, operator=operator, step=ahead, replicas=replicas)
+        for operator, timetable in step.plan.timetables.items()
+        for ahead, replicas in enumerate(timetable, start=1)
     )
 
 

@@ -60,7 +60,7 @@ class OperatorRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastRow:
-    """What was expected of one series (a source) `step` intervals ahead, in events per second."""
+    """The rate per second expected of one series (a source, or an operator's input) `step` intervals ahead."""
 
     number: int
     series: str
@@ -83,6 +83,16 @@ class DecisionRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TimetableRow:
+    """How many replicas one operator was planned to have `step` intervals ahead, at the end of an interval."""
+
+    number: int
+    operator: str
+    step: int
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalRecord:
     """All rows of one interval; written together or not at all."""
 
@@ -90,3 +100,4 @@ class IntervalRecord:
     operators: tuple[OperatorRow, ...] = ()
     forecasts: tuple[ForecastRow, ...] = ()
     decisions: tuple[DecisionRow, ...] = ()
+    timetables: tuple[TimetableRow, ...] = ()

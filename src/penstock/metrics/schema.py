@@ -1,4 +1,7 @@
-"""The store's tables, made from the row classes: a column for each field, under the same name."""
+"""The store's tables, made from the row classes: a column for each field, under the same name.
+
+Version 2 added the table `timetables` and left the others as they were.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,11 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import sqlalchemy as sa
 
-from penstock.metrics.rows import DecisionRow, ForecastRow, IntervalRow, OperatorRow, RunRow
+from penstock.metrics.rows import DecisionRow, ForecastRow, IntervalRow, OperatorRow, RunRow, TimetableRow
 
-VERSION = 1  # grows with every change of the tables
+VERSION = 2  # grows with every change of the tables
+OLDEST = 1  # that lacks nothing but whole tables, which can be added
+WITH_TIMETABLES = 2
 
 _TYPES: dict[type, sa.types.TypeEngine[Any]] = {
     int: sa.BigInteger(),
@@ -45,3 +50,4 @@ intervals = _table("intervals", IntervalRow, "number")
 operators = _table("operators", OperatorRow, "number", "operator")
 forecasts = _table("forecasts", ForecastRow, "number", "series", "step")
 decisions = _table("decisions", DecisionRow, "number", "operator")
+timetables = _table("timetables", TimetableRow, "number", "operator", "step")

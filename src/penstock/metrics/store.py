@@ -29,9 +29,10 @@ from penstock.metrics.rows import (
     IntervalRow,
     OperatorRow,
     RunRow,
+    TimetableRow,
 )
 
-Row = TypeVar("Row", RunRow, IntervalRow, OperatorRow, ForecastRow, DecisionRow)
+Row = TypeVar("Row", RunRow, IntervalRow, OperatorRow, ForecastRow, DecisionRow, TimetableRow)
 
 _CONNECT_TIMEOUT_S = 5
 
@@ -39,7 +40,8 @@ _CONNECT_TIMEOUT_S = 5
 class Store:
     """Writes and reads runs. `place` is a file, or a SQLAlchemy URL (`postgresql://user@host/penstock`).
 
-    With `must_exist` a missing file is an error instead of a new, empty store: for readers.
+    With `must_exist` a missing file is an error instead of a new, empty store: for readers. A store of an older version
+    gets the tables that it lacks; for a reader it stays as it is, and has nothing of what they would hold.
     """
 
     def __init__(self, place: str, *, must_exist: bool = False) -> None:
@@ -48,7 +50,7 @@ class Store:
             _check_file(self.url, must_exist)
         self._engine = _engine(self.url)
         try:
-            self._prepare()
+            self.version = self._prepare(must_exist)
         except sa.exc.SQLAlchemyError as error:
             self._engine.dispose()
             raise InputError(f"store {self}: cannot be opened; {reason_of(error)}") from error
@@ -56,15 +58,27 @@ class Store:
     def __str__(self) -> str:
         return repr(self.url.render_as_string(hide_password=True))
 
-    def _prepare(self) -> None:
+    def _prepare(self, reading: bool) -> int:
+        """Make the tables that are not there, and give their version."""
+        found = self._found()
+        if found is not None and not schema.OLDEST <= found <= schema.VERSION:
+            self._engine.dispose()
+            known = f"{schema.OLDEST} to {schema.VERSION}"
+            raise InputError(f"store {self}: tables must be of version {known}; got {found}")
+        if found is not None and (reading or found == schema.VERSION):
+            return found
         schema.metadata.create_all(self._engine)
         with self._engine.begin() as connection:
-            found = connection.scalar(sa.select(schema.schema_version.c.version))
-            if found is None:
-                connection.execute(schema.schema_version.insert().values(version=schema.VERSION))
-        if found not in (None, schema.VERSION):
-            self._engine.dispose()
-            raise InputError(f"store {self}: tables must be of version {schema.VERSION}; got {found}")
+            connection.execute(schema.schema_version.delete())
+            connection.execute(schema.schema_version.insert().values(version=schema.VERSION))
+        return schema.VERSION
+
+    def _found(self) -> int | None:
+        """The version of the tables that are there; None where there are none."""
+        with self._engine.connect() as connection:
+            if not sa.inspect(connection).has_table(schema.schema_version.name):
+                return None
+            return connection.scalar(sa.select(schema.schema_version.c.version))
 
     def start_run(self, run: RunRow) -> None:
         """Enter a new run; its name must be new."""
@@ -87,6 +101,7 @@ class Store:
             (schema.operators, record.operators),
             (schema.forecasts, record.forecasts),
             (schema.decisions, record.decisions),
+            (schema.timetables, record.timetables),
         )
         with self._engine.begin() as connection:
             for table, rows in parts:
@@ -113,6 +128,15 @@ class Store:
     def decisions(self, run: str, operator: str | None = None) -> list[DecisionRow]:
         """What a run decided, with the reasons; for all operators, or one."""
         return self._read(DecisionRow, _of_run(schema.decisions, run, operator))
+
+    def timetables(self, run: str, operator: str | None = None) -> list[TimetableRow]:
+        """What a run planned ahead at the end of each interval; for all operators, or one.
+
+        A store from before there were timetables has none.
+        """
+        if self.version < schema.WITH_TIMETABLES:
+            return []
+        return self._read(TimetableRow, _of_run(schema.timetables, run, operator))
 
     def _read(self, row: Callable[..., Row], query: sa.Select[Any]) -> list[Row]:
         with self._engine.connect() as connection:

@@ -5,15 +5,20 @@ from __future__ import annotations
 from penstock.forecast.named import Named
 from penstock.policy.autoscale_plus import AutoscalePlus
 from penstock.policy.base import Policy
+from penstock.policy.cba import Cba
 from penstock.policy.ds2 import Ds2
 from penstock.policy.dstream import DStream
 from penstock.policy.flink import make_flink
 from penstock.policy.incremental import Incremental
 from penstock.policy.keda import Keda
 from penstock.policy.learning import Learning
+from penstock.policy.optimal import Optimal
 from penstock.policy.oracle import make_oracle
 from penstock.policy.psps import Psps
+from penstock.policy.spea import Spea
+from penstock.policy.srea import Srea
 from penstock.policy.static import Workload, make_static
+from penstock.policy.threshold import Threshold
 
 POLICIES: Named[Policy] = Named("policy")
 POLICIES.register("psps", Psps)
@@ -22,7 +27,12 @@ POLICIES.register("oracle", make_oracle)
 POLICIES.register("autoscale_plus", AutoscalePlus)
 POLICIES.alias("dabs", of="autoscale_plus")
 POLICIES.register("incremental", Incremental)
+POLICIES.register("e2df", Threshold)
 POLICIES.register("learning", Learning, first="knowledge")
+POLICIES.register("srea", Srea)
+POLICIES.register("spea", Spea, first="horizon")
+POLICIES.register("cba", Cba, first="horizon")
+POLICIES.register("optimal", Optimal, first="horizon")
 POLICIES.register("ds2", Ds2)
 POLICIES.register("flink", make_flink, first="settings")
 POLICIES.register("keda", Keda, first="seconds")

@@ -14,7 +14,7 @@ from penstock.metrics.paper import (
     saved_resources,
     throughput_degradation,
 )
-from penstock.metrics.rows import DecisionRow, ForecastRow, IntervalRow, OperatorRow, RunRow
+from penstock.metrics.rows import DecisionRow, ForecastRow, IntervalRow, OperatorRow, RunRow, TimetableRow
 from penstock.metrics.store import Store
 
 
@@ -33,6 +33,7 @@ class RunReport:
     operators: Sequence[OperatorRow] = ()
     forecasts: Sequence[ForecastRow] = ()
     decisions: Sequence[DecisionRow] = ()
+    timetables: Sequence[TimetableRow] = ()
     summary: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
@@ -47,6 +48,7 @@ class RunReport:
             operators=store.operators(run_id),
             forecasts=store.forecasts(run_id),
             decisions=store.decisions(run_id),
+            timetables=store.timetables(run_id),
             summary=summary or {},
         )
 

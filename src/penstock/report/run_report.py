@@ -7,6 +7,7 @@ from pathlib import Path
 from penstock.report import sections, tables
 from penstock.report.data import RunReport
 from penstock.report.page import page, write_page
+from penstock.report.timetable_section import timetable_section
 
 __all__ = ["RunReport", "write_run_report"]
 
@@ -24,6 +25,7 @@ def run_page(data: RunReport) -> str:
         sections.cards(data),
         sections.metrics_table(data),
         sections.pictures(data),
+        timetable_section(data),
         tables.decisions_table(data),
         tables.notes_table(data),
         tables.operators_table(data),

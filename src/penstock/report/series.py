@@ -132,9 +132,10 @@ def _track(name: str, index: int, values: Array) -> Track:
 def _forecast(report: RunReport) -> tuple[Array, Array]:
     """What was expected to enter in the next interval, at the time when that ends; summed over the sources."""
     ends_s = report.ends_s()
+    operators = {row.operator for row in report.operators}
     rates: dict[float, float] = {}
     for row in report.forecasts:
-        if row.step == 1 and row.number in ends_s and math.isfinite(row.rate):
+        if row.step == 1 and row.series not in operators and row.number in ends_s and math.isfinite(row.rate):
             due_s = ends_s.get(row.number + 1, ends_s[row.number] + report.run.td_s)
             rates[due_s] = rates.get(due_s, 0.0) + row.rate
     times_s = sorted(rates)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sqlite3
 import subprocess
@@ -13,7 +14,15 @@ from contextlib import closing
 import pytest
 
 from penstock.errors import InputError
-from penstock.metrics.rows import DecisionRow, ForecastRow, IntervalRecord, IntervalRow, OperatorRow, RunRow
+from penstock.metrics.rows import (
+    DecisionRow,
+    ForecastRow,
+    IntervalRecord,
+    IntervalRow,
+    OperatorRow,
+    RunRow,
+    TimetableRow,
+)
 from penstock.metrics.store import Store
 
 POSTGRES = "PENSTOCK_TEST_POSTGRES"
@@ -75,6 +84,11 @@ def record(number, operators=2):
             DecisionRow(number=number, operator=name, before=1, after=2, expected=100.5, reason="θ = 0.5")
             for name in names
         ),
+        timetables=tuple(
+            TimetableRow(number=number, operator=name, step=step, replicas=1 + step)
+            for name in names
+            for step in (1, 2)
+        ),
     )
 
 
@@ -104,6 +118,7 @@ def test_what_was_written_is_read(store, run):
     assert store.operators(run.run) == list(one.operators)
     assert store.forecasts(run.run) == list(one.forecasts)
     assert store.decisions(run.run) == list(one.decisions)
+    assert store.timetables(run.run) == list(one.timetables)
 
 
 def test_rows_come_in_order_and_one_operator_alone(store, run):
@@ -113,6 +128,8 @@ def test_rows_come_in_order_and_one_operator_alone(store, run):
     one = store.operators(run.run, "operator-0001")
     assert [(row.number, row.operator) for row in one] == [(n, "operator-0001") for n in range(3)]
     assert len(store.decisions(run.run, "operator-0000")) == 3
+    ahead = store.timetables(run.run, "operator-0000")
+    assert [(row.number, row.step) for row in ahead] == [(n, step) for n in range(3) for step in (1, 2)]
 
 
 def test_runs_are_kept_apart(store, run):
@@ -186,13 +203,39 @@ class TestSqlite:
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("UPDATE schema_version SET version = 99")
             connection.commit()
-        with pytest.raises(InputError, match="tables must be of version 1; got 99"):
+        with pytest.raises(InputError, match="tables must be of version 1 to 2; got 99"):
             Store(path)
+
+    def test_a_store_from_before_there_were_timetables(self, tmp_path):
+        """A reader leaves it as it is; a run that writes to it adds what it lacks, and loses nothing."""
+        path = old_store(tmp_path / "metrics.sqlite")
+        before = path.read_bytes()
+        with closing(Store(str(path), must_exist=True)) as reader:
+            assert (reader.version, len(reader.intervals("r")), reader.timetables("r")) == (1, 1, [])
+        assert path.read_bytes() == before
+        with closing(Store(str(path))) as store:
+            store.write("r", record(1))
+            assert [row.number for row in store.intervals("r")] == [0, 1]
+            assert {row.number for row in store.timetables("r")} == {1}
+        with closing(Store(str(path), must_exist=True)) as reader:
+            assert (reader.version, len(reader.timetables("r"))) == (2, 4)
 
     @pytest.mark.parametrize("place", ["sqlite://", "sqlite:///:memory:"])
     def test_memory_is_refused(self, place):
         with pytest.raises(InputError, match="SQLite needs a file"):
             Store(place)
+
+
+def old_store(path):
+    """A store with one interval, as version 1 left it."""
+    with closing(Store(str(path))) as store:
+        store.start_run(RunRow(run="r", topology="t", policy="p", td_s=1, started_at="now"))
+        store.write("r", dataclasses.replace(record(0), timetables=()))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE timetables")
+        connection.execute("UPDATE schema_version SET version = 1")
+        connection.commit()
+    return path
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,8 @@ SPECS = {
     "keda": ["keda:cooldown_s=20"],
     "autoscale_plus": ["autoscale_plus:iteration=3,settle=0", "autoscale_plus"],
     "dstream": ["dstream:every_s=5"],
+    "cba": ["cba", "cba:4,predict=sources,catch_up=2"],
+    "optimal": ["optimal", "optimal:4,lateness=9000,delay=1"],
 }
 ALL = [spec for name in POLICIES.names for spec in SPECS.get(name, [name])]
 

@@ -38,12 +38,15 @@ def raise_if_cheaper(n: Any, first: int, last: int, level: int, prices: Any) -> 
 
 @njit(cache=True)
 def join_changes(n: Any, prices: Any) -> bool:
-    """Step 2 of CBA: an increase one epoch earlier, a decrease one later, where it meets another change."""
+    """Step 2 of CBA: an increase one epoch earlier, a decrease one later, where it meets another change.
+
+    The last increase goes first, and the first decrease, so that a staircase can be joined as a whole.
+    """
     changed = False
-    for epoch in range(2, len(n)):
+    for epoch in range(len(n) - 1, 1, -1):
         if n[epoch] > n[epoch - 1] != n[epoch - 2]:
             changed |= raise_if_cheaper(n, epoch - 1, epoch - 1, n[epoch], prices)
-    for epoch in range(len(n) - 2, 0, -1):
+    for epoch in range(1, len(n) - 1):
         if n[epoch - 1] > n[epoch] != n[epoch + 1]:
             changed |= raise_if_cheaper(n, epoch, epoch, n[epoch - 1], prices)
     return changed
@@ -96,12 +99,42 @@ def best_step(state: int, ahead: Any, need: int, rules: Any, prices: Any) -> Any
 
 
 @njit(cache=True)
+def sweep(costs: Any, ahead: Any, need: int, rules: Any, prices: Any) -> None:
+    """The cost of `best_step` from every level, in two passes over the levels; for a delay of 0 or 1.
+
+    On the way down in levels it knows the cheapest of those above, on the way up the cheapest of those below. A replica
+    that is added works in the same epoch without a delay; with a delay of 1 those work that did before.
+    """
+    levels, lowest, highest, delay, lateness = rules
+    replica, up, down, route = prices
+    above = np.inf
+    for index in range(len(levels) - 1, -1, -1):
+        level = levels[index]
+        late = lateness * (need - level) if need > level else 0.0
+        costs[index] = above - up * level + route + (late if delay else 0.0)
+        if lowest <= index <= highest:
+            there = replica * level + ahead[index]
+            costs[index] = min(costs[index], there + late)
+            above = min(above, there + up * level + (0.0 if delay else late))
+    below = np.inf
+    for index in range(len(levels)):
+        level = levels[index]
+        costs[index] = min(costs[index], below + down * level + route)
+        if lowest <= index <= highest:
+            late = lateness * (need - level) if need > level else 0.0
+            below = min(below, replica * level + ahead[index] - down * level + late)
+
+
+@njit(cache=True)
 def cheapest(needs: Any, begin: int, rules: Any, prices: Any) -> Any:
     """The levels of least cost, epoch by epoch: values from the last epoch back, then the way from `begin` on."""
     base, delay = len(rules[0]), rules[3]
     states = base ** max(1, delay)
     ahead = np.zeros((len(needs) + 1, states))
     for epoch in range(len(needs) - 1, -1, -1):
+        if delay < 2:
+            sweep(ahead[epoch], ahead[epoch + 1], needs[epoch], rules, prices)
+            continue
         for state in range(states):
             ahead[epoch, state] = best_step(state, ahead[epoch + 1], needs[epoch], rules, prices)[0]
     state = 0

@@ -64,7 +64,10 @@ class Limits:
         """
         reachable = needs.copy()
         reachable[: self.delay] = np.minimum(needs[: self.delay], start)
-        return np.array([reachable[t : t + self.delay + 1].max() for t in range(len(needs))], np.int64)
+        floors = reachable.copy()
+        for later in range(1, self.delay + 1):
+            floors[:-later] = np.maximum(floors[:-later], reachable[later:])
+        return floors
 
 
 def _check(name: str, value: object, least: int, what: str = "") -> None:

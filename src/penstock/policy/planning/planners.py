@@ -38,7 +38,8 @@ def spea(needed: Needs) -> Counts:
     [5, 5, 3]
     """
     counts = _checked(needed)[1:]
-    return np.maximum(counts, np.append(counts[1:], 0))
+    found: Counts = np.maximum(counts, np.append(counts[1:], 0))
+    return found
 
 
 def cba(needed: Needs, start: int, prices: Prices) -> Counts:
@@ -112,7 +113,8 @@ def shortfall(needed: Needs, timetable: Needs, start: int, *, delay: int = 0) ->
     counts = _checked(needed)[1:]
     ordered = np.concatenate((np.full(delay, start, np.int64), _whole_numbers(timetable)))
     working = np.array([ordered[t : t + delay + 1].min() for t in range(len(counts))], np.int64)
-    return np.maximum(0, counts - working)
+    short: Counts = np.maximum(0, counts - working)
+    return short
 
 
 def _checked(needed: Needs) -> Counts:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+import numpy as np
+
 from penstock.errors import InputError
 
 MOST_PRICE = 1e12  # beyond it the sums of a timetable lose digits
@@ -41,13 +43,11 @@ class Prices:
 
     def cost(self, timetable: Sequence[int], start: int) -> float:
         """W of the timetable; `start` runs when it begins, so that the first change is charged too."""
-        total, before = 0.0, int(start)
-        for count in map(int, timetable):
-            rise = count - before
-            total += self.replica * count + self.up * max(0, rise) + self.down * max(0, -rise)
-            total += self.route if rise else 0.0
-            before = count
-        return total
+        counts = np.array([start, *timetable], np.int64)
+        steps = np.diff(counts)
+        rises, changes = int(steps[steps > 0].sum()), int(np.count_nonzero(steps))
+        falls, running = rises - int(steps.sum()), int(counts[1:].sum())
+        return float(self.replica * running + self.up * rises + self.down * falls + self.route * changes)
 
     def values(self) -> tuple[float, float, float, float]:
         """Replica, up, down and route, as numbers."""

@@ -1,0 +1,51 @@
+"""CBA: plan over the whole horizon, and change replicas where that pays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from penstock.policy.planning.ahead import Ahead, Draft
+from penstock.policy.planning.needs import Need
+from penstock.policy.planning.planners import improved, spea
+from penstock.policy.planning.prices import Prices
+
+
+@dataclass(eq=False, kw_only=True)
+class Cba(Ahead):
+    """The Cost-Balance-Algorithm of BGElasor: SPEA's timetable, with changes joined and dips kept where W falls.
+
+        W(n) = p Σ n_t + Σ (p_up · rises + p_down · falls + p_route · [n_{t+1} ≠ n_t])
+
+    `replica`, `up`, `down` and `route` are the prices; `planning.planners.cba` has the steps. The other options are
+    those of `Ahead`: `horizon`, `predict`, `catch_up`, `utilisation`.
+
+    >>> from penstock.forecast.base import Forecast
+    >>> from penstock.testing.loads import load, snapshot
+    >>> seen = snapshot({"in": 200}, [load("clean", {"in": 200}, execution_time_s=0.025, replicas=5)])
+    >>> plan = Cba(horizon=3).plan(seen, Forecast("drift", {"clean": (80.0, 80.0, 200.0)}))
+    >>> plan.timetables["clean"], plan.targets["clean"].reason
+    ((5, 5, 5), 'expects 80/s next, at most 200/s in 3 intervals, of 25 ms each: needs 2 (2 to 5 in that time); \
+keeps 5 through the dip (saves 6,200)')
+
+    Mu et al., "BGElasor: elastic-scaling framework for distributed streaming processing with deep neural network", NPC
+    2019, §3.3.
+    """
+
+    name: ClassVar[str] = "cba"
+
+    replica: float = 8000.0
+    up: float = 5000.0
+    down: float = 5000.0
+    route: float = 100.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._prices = Prices(replica=self.replica, up=self.up, down=self.down, route=self.route)
+
+    def draft(self, need: Need, start: int) -> Draft:
+        """CBA's timetable, beside SPEA's."""
+        plain = spea(need.replicas)
+        timetable = improved(plain, start, self._prices)
+        saved = self._prices.cost(plain.tolist(), start) - self._prices.cost(timetable.tolist(), start)
+        return Draft(timetable, plain, saved)

@@ -1,0 +1,139 @@
+"""What all planners keep to on any need, and the optimum against all timetables there are."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.policy.planning.limits import MOST_DELAY, Limits
+from penstock.policy.planning.planners import cba, improved, optimal, shortfall, spea, srea
+from penstock.policy.planning.prices import MOST_PRICE, Prices
+
+ROUNDING = 1e-9
+
+amounts = st.one_of(
+    st.just(0.0), st.integers(0, 20).map(float), st.floats(0, 1e5), st.sampled_from([1e-12, 1e-3, 1e9, MOST_PRICE])
+)
+all_prices = st.builds(Prices, replica=amounts, up=amounts, down=amounts, route=amounts)
+needs = st.lists(st.integers(0, 30), min_size=2, max_size=30)
+starts = st.integers(0, 40)
+small_prices = st.builds(
+    Prices, **dict.fromkeys(("replica", "up", "down", "route"), st.sampled_from([0, 1, 2, 3, 5, 8, 13]))
+)
+small_needs = st.lists(st.integers(0, 4), min_size=2, max_size=6)
+
+
+def at_most(one, other):
+    return one <= other + ROUNDING * abs(other)
+
+
+def every_timetable(epochs, least, most):
+    """A row for each timetable there is."""
+    return np.array(list(product(range(least, most + 1), repeat=epochs)))
+
+
+def costs(prices, timetables, start):
+    """W of every row, written down once more from the formula."""
+    steps = np.diff(timetables, axis=1, prepend=start)
+    moves = prices.up * np.maximum(0, steps) + prices.down * np.maximum(0, -steps) + prices.route * (steps != 0)
+    return prices.replica * timetables.sum(axis=1) + moves.sum(axis=1)
+
+
+def late(needed, timetables, start, delay):
+    """Replicas short of every row, all epochs together."""
+    ordered = np.pad(timetables, ((0, 0), (delay, 0)), constant_values=start)
+    total = np.zeros(len(timetables), np.int64)
+    for epoch, need in enumerate(needed[1:]):
+        total += np.maximum(0, need - ordered[:, epoch : epoch + delay + 1].min(axis=1))
+    return total
+
+
+@given(needed=needs, start=starts, prices=all_prices)
+def test_optimal_costs_no_more_than_cba_and_cba_no_more_than_spea(needed, start, prices):
+    costs = [
+        prices.cost(planned, start)
+        for planned in (optimal(needed, start, prices), cba(needed, start, prices), spea(needed))
+    ]
+    if min(needed[1:]) >= 1:  # else the optimum keeps one replica where the others keep none
+        assert at_most(costs[0], costs[1])
+    assert at_most(costs[1], costs[2])
+    free = prices.cost(optimal(needed, start, prices, Limits(least=0)), start)
+    assert at_most(free, costs[1])
+
+
+@given(needed=needs, start=starts, prices=all_prices)
+def test_every_timetable_serves_the_need(needed, start, prices):
+    for planned in (spea(needed), cba(needed, start, prices), optimal(needed, start, prices)):
+        assert len(planned) == len(needed) - 1
+        assert planned.dtype == np.int64
+        assert (planned >= needed[1:]).all()
+        assert planned.max() <= max(1, start, *needed[1:])
+    assert (srea(needed) == needed[0]).all()
+
+
+@given(needed=needs, start=starts, prices=all_prices)
+def test_cba_has_nothing_left_to_improve(needed, start, prices):
+    planned = cba(needed, start, prices)
+    assert improved(planned, start, prices).tolist() == planned.tolist()
+    assert (planned >= spea(needed)).all()
+
+
+@given(needed=needs, start=starts, prices=all_prices)
+def test_the_same_again_and_the_input_as_it_was(needed, start, prices):
+    given_needs = np.array(needed)
+    before = given_needs.copy()
+    for plan in (cba, optimal):
+        assert plan(given_needs, start, prices).tolist() == plan(needed, start, prices).tolist()
+    assert (given_needs == before).all()
+
+
+@given(needed=small_needs, start=st.integers(0, 5), prices=small_prices, bounds=st.tuples(*[st.integers(0, 4)] * 2))
+@settings(max_examples=60)
+def test_no_timetable_within_the_bounds_is_cheaper(needed, start, prices, bounds):
+    limits = Limits(least=min(bounds), most=max(bounds))
+    cut = np.clip(needed[1:], limits.least, limits.most)
+    every = every_timetable(len(cut), limits.least, limits.most)
+    every = every[(every >= cut).all(axis=1)]
+    planned = optimal(needed, start, prices, limits)
+    assert tuple(planned) in set(map(tuple, every.tolist()))
+    assert prices.cost(planned, start) == costs(prices, every, start).min()
+
+
+@given(needed=small_needs, start=st.integers(0, 4), prices=small_prices, delay=st.integers(0, 6))
+@settings(max_examples=60)
+def test_with_a_delay_none_is_less_late_and_none_as_late_is_cheaper(needed, start, prices, delay):
+    planned = optimal(needed, start, prices, Limits(least=0, most=4, delay=delay))
+    every = every_timetable(len(needed) - 1, 0, 4)
+    short, cost = late(needed, every, start, delay), costs(prices, every, start)
+    assert shortfall(needed, planned, start, delay=delay).sum() == short.min()
+    assert prices.cost(planned, start) == cost[short == short.min()].min()
+
+
+@given(
+    needed=small_needs,
+    start=st.integers(0, 4),
+    prices=small_prices,
+    delay=st.integers(0, MOST_DELAY),
+    lateness=st.sampled_from([0, 1, 2, 4, 7, 20, 1000]),
+)
+@settings(max_examples=60)
+def test_with_a_price_on_lateness_no_timetable_costs_less_in_all(needed, start, prices, delay, lateness):
+    planned = optimal(needed, start, prices, Limits(least=0, most=4, delay=delay, lateness=lateness))
+    every = every_timetable(len(needed) - 1, 0, 4)
+    short = int(shortfall(needed, planned, start, delay=delay).sum())
+    together = costs(prices, every, start) + lateness * late(needed, every, start, delay)
+    assert prices.cost(planned, start) + lateness * short == together.min()
+
+
+@given(
+    needed=needs,
+    start=starts,
+    prices=st.builds(Prices, **dict.fromkeys(("replica", "up", "down", "route"), st.floats(1, 1e3))),
+)
+def test_a_high_price_on_lateness_is_as_good_as_none_allowed(needed, start, prices):
+    strict = optimal(needed, start, prices)
+    priced = optimal(needed, start, prices, Limits(lateness=1e9))
+    assert priced.tolist() == strict.tolist()
