@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from penstock.cli.clustered import Clustered, ClusterRequest, cluster_request, new_cluster, started
 from penstock.cli.request import RunRequest
 from penstock.control.analyze import DAY_S, analyzer_for
 from penstock.control.declare import declared, workload_of
 from penstock.control.loop import Loop, Parts, check_td
 from penstock.control.monitor import Monitor
+from penstock.engine.cluster import spark_settings
 from penstock.engine.run import Run
 from penstock.errors import InputError
 from penstock.forecast.registry import make_forecaster
+from penstock.infra.standalone import StandaloneCluster
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.execution_time import ExecutionTimes
 from penstock.metrics.interval import IntervalRules
+from penstock.metrics.paper import overestimated_replicas
 from penstock.metrics.recorder import Recorder
 from penstock.metrics.rows import RunRow
 from penstock.metrics.store import Store
@@ -42,6 +46,9 @@ class Driven:
     trace: Trace
     run: Run
     store: Store
+    wanted: ClusterRequest | None = None
+    cluster: StandaloneCluster | None = None
+    clustered: Clustered | None = None
     loop: Loop | None = None
     recorder: Recorder | None = None
     started_s: float = 0.0
@@ -60,15 +67,19 @@ def prepare(request: RunRequest, folder: Path, store: str | None = None) -> Driv
         make_forecaster(request.forecaster)
     pools = {name: operator.pool for name, operator in topology.operators.items()}
     wanted = initial_replicas(policy, pools, request.td_s) if request.policy else {}
-    run = Run(topology, source, replicas={**wanted, **request.replicas}, options=request.run_options(folder))
-    return Driven(request, folder, topology, trace, run, Store(store or str(folder / "metrics.db")))
+    asked = _cluster_request(request, topology, _workload(topology, trace, {}))
+    cluster = new_cluster(asked, topology, folder) if asked else None
+    options = replace(request.run_options(folder), spark=spark_settings(cluster) if cluster else {})
+    run = Run(topology, source, replicas={**wanted, **request.replicas}, options=options)
+    place = store or str(folder / "metrics.db")
+    return Driven(request, folder, topology, trace, run, Store(place), asked, cluster)
 
 
 def drive(driven: Driven, watch: Callable[[Driven], None]) -> RunCounters:
     """Run to the end, calling `watch` several times a second; Ctrl-C lets no more in and finishes what is in flight."""
     run = driven.run
     driven.store.start_run(_run_row(driven))
-    with run:
+    with started(driven.cluster, driven.wanted), run:
         driven.started_s = run.clock.now()
         control = threading.Thread(target=_control, args=(driven,), name="penstock-loop", daemon=True)
         control.start()
@@ -107,9 +118,13 @@ def _make_loop(driven: Driven, times: dict[str, float]) -> Loop:
     rules = IntervalRules(request.td_s, declared(driven.topology), stale_after_s=max(SLOWEST_STALE_S, request.td_s / 2))
     monitor = Monitor(Fresh(run), rules, ExecutionTimes(times))
     policy = _policy(driven, times)
-    analyzer = analyzer_for(policy, request.forecaster, request.td_s, DAY_S / request.speedup)
+    analyzer = analyzer_for(policy, request.forecaster, request.td_s, DAY_S / request.speedup, run.id)
     driven.recorder = Recorder(lambda record: store.write(run.id, record))
-    parts = Parts(monitor, policy, run, analyzer, driven.recorder)
+    infrastructure = None
+    if driven.cluster is not None and driven.wanted is not None:
+        driven.clustered = Clustered(driven.cluster, run, policy, driven.wanted.rules(request.td_s))
+        policy, infrastructure = driven.clustered.levels.application, driven.clustered.step
+    parts = Parts(monitor, policy, run, analyzer, driven.recorder, infrastructure=infrastructure)
     return Loop(parts, run.clock)
 
 
@@ -145,6 +160,14 @@ def _guarded_policy(request: RunRequest, topology: Topology, workload: Workload)
     return guarded(policy, slots=request.slots, scale_in_s=request.cooldown_s)
 
 
+def _cluster_request(request: RunRequest, topology: Topology, workload: Workload) -> ClusterRequest | None:
+    """Workers for what the peak needs, and for the sources."""
+    if request.cluster is not None and request.mode != "realtime":
+        raise InputError(f"--cluster needs --mode realtime; got {request.mode!r}")
+    peak = overestimated_replicas(workload.peak_rate, workload.shares, workload.execution_times_s)
+    return cluster_request(request.cluster, request.workers, peak + len(topology.sources))
+
+
 def _workload(topology: Topology, trace: Trace, times: Mapping[str, float]) -> Workload:
     """Declared execution times go before measured ones; what is in neither counts as 1 ms."""
     known = {
@@ -156,7 +179,13 @@ def _workload(topology: Topology, trace: Trace, times: Mapping[str, float]) -> W
 
 def _run_row(driven: Driven) -> RunRow:
     request = driven.request
-    settings = {"trace": driven.trace.name, "grouping": request.grouping, "seed": request.seed, "mode": request.mode}
+    settings = {
+        "trace": driven.trace.name,
+        "speedup": request.speedup,
+        "grouping": request.grouping,
+        "seed": request.seed,
+        "mode": request.mode,
+    }
     return RunRow(
         run=driven.run.id,
         topology=driven.topology.name,

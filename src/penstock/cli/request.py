@@ -50,6 +50,8 @@ class RunRequest:
     cooldown_s: float = 0.0
     warm_up_s: float = 2.0
     checkpoint_every_s: float = 300.0
+    cluster: str | None = None  # local: Spark workers of the run's own; None: all in one process
+    workers: str | None = None  # 2..8
 
     def build_trace(self) -> Trace:
         """The trace as it will be played: rescaled, compressed, cut."""

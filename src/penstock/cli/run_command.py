@@ -43,6 +43,8 @@ def run(
     warm_up: Annotated[float, typer.Option(help="Seconds to measure execution times before the loop starts.")] = 2.0,
     t_out: given.TOut = None,
     q_size: given.QSize = None,
+    cluster: Annotated[str | None, typer.Option(help="local: on Spark workers of its own, which come and go.")] = None,
+    workers: Annotated[str | None, typer.Option(help="With --cluster: how many, as 4 or 2..8.")] = None,
     checkpoint_every: Annotated[float, typer.Option(help="Length of a real-time batch, seconds.")] = 300.0,
     events: given.EventsFile = None,
     sink: Annotated[str | None, typer.Option(help="Database URL for the shipped apps' sinks.")] = None,
@@ -77,6 +79,8 @@ def run(
             cooldown_s=cooldown,
             warm_up_s=warm_up,
             checkpoint_every_s=checkpoint_every,
+            cluster=cluster,
+            workers=workers,
         )
         _run(request, store, json_file, html)
 
@@ -129,11 +133,13 @@ def _run(
 
 
 def _tell(driven: Driven, summary: dict[str, Any]) -> None:
-    from penstock.cli.summary import headline, metrics_table, operators_table
+    from penstock.cli.summary import headline, metrics_table, operators_table, workers_line
 
     console.print(headline(summary), highlight=False)
     console.print(operators_table(summary))
     console.print(metrics_table(summary))
+    if "workers" in summary:
+        console.print(workers_line(summary["workers"]), highlight=False)
     console.print(f"events, metrics and Spark's log: {driven.folder}", highlight=False, soft_wrap=True)
 
 

@@ -41,6 +41,7 @@ def summarise(driven: Driven, counters: RunCounters) -> dict[str, Any]:
         "restarts": counters.restarts,
         **_four_metrics(driven, counters, intervals, processed / events if events else math.nan),
         "operators": {name: _operator(one) for name, one in counters.operators.items()},
+        **({"workers": driven.clustered.summary()} if driven.clustered else {}),
     }
 
 
@@ -141,6 +142,18 @@ def headline(summary: Mapping[str, Any]) -> str:
         f"latency p50 {_shown(latency['p50'], 0)} ms, p99 {_shown(latency['p99'], 0)} ms; "
         f"{summary['duration_s']:.0f} s, {summary['restarts']} restarts"
     )
+
+
+def workers_line(workers: Mapping[str, Any]) -> str:
+    """What became of the workers, in a line.
+
+    >>> workers_line({"worker_seconds": 240.0, "pauses": [{"seconds": 2.5}]})
+    'workers: 240 worker-seconds; 1 change of them, events stood still for at most 2.5 s'
+    """
+    pauses = [one["seconds"] for one in workers["pauses"]]
+    changes = f"{len(pauses)} change{'s' if len(pauses) != 1 else ''} of them"
+    stood = f", events stood still for at most {max(pauses):.1f} s" if pauses else ""
+    return f"workers: {workers['worker_seconds']:,.0f} worker-seconds; {changes}{stood}"
 
 
 def _shown(value: float | None, digits: int) -> str:

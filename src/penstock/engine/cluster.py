@@ -16,6 +16,7 @@ from penstock.infra.worker import Worker, WorkerSize, WorkerState
 log = logging.getLogger(__name__)
 
 EXECUTOR_MEMORY_MB = 512
+LONGEST_DRAIN_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,8 @@ class ClusterWorkers:
     """The workers as the Infrastructure Manager sees them: one is available once replicas sit on it.
 
     A worker that has come up is taken into the layout by `settle`, and one is taken out of it before it is stopped:
-    both make a new generation of the query, whose pause is kept in `pauses`.
+    both make a new generation of the query, whose pause is kept in `pauses`. If what is in flight is not finished in
+    time, an EngineError says so and the worker stays as it was.
     """
 
     def __init__(self, cluster: StandaloneCluster, run: Run) -> None:
@@ -83,18 +85,18 @@ class ClusterWorkers:
     def remove(self, name: str) -> None:
         """Lay the pools out without it, and stop it while no query runs."""
         if name in self._laid:
-            self._laid.discard(name)
             self._renew(f"{name} is stopped", lambda: self._cluster.remove(name))
+            self._laid.discard(name)
         else:
             self._cluster.remove(name)
 
     def settle(self) -> None:
-        """Take workers that have come up into the layout."""
+        """Take workers that have come up into the layout, at a time when little has to be finished first."""
         up = {worker.name for worker in self._cluster.list() if worker.state is not WorkerState.STARTING}
         new = up - self._laid
-        if new and executors(self._run) >= len(up):
-            self._laid = up
+        if new and executors(self._run) >= len(up) and self._soon_finished():
             self._renew(f"{', '.join(sorted(new))} joined", lambda: None)
+            self._laid = up
 
     def where(self, operator: str, replica: int) -> str | None:
         """The worker that a replica sits on."""
@@ -106,6 +108,12 @@ class ClusterWorkers:
         places = self._run.places()
         here = [n for (name, n), place in places.items() if name == operator and place.host == worker]
         return min((n for n in here if n < pool and n not in active), default=None)
+
+    def _soon_finished(self) -> bool:
+        """Whether what is queued takes no longer than events may stand still for."""
+        operators = self._run.counters().operators.values()
+        times_s = [one.backlog * (one.execution_time_s or 0.0) / len(one.active) for one in operators]
+        return sum(times_s) <= LONGEST_DRAIN_S
 
     def _renew(self, why: str, between: Callable[[], None]) -> None:
         seconds = self._run.lay_out_anew(self._run.pools, between)

@@ -22,6 +22,7 @@ from penstock.engine.clock import SteadyClock
 from penstock.engine.drain import ask_all, await_drained
 from penstock.engine.exchange import Exchange
 from penstock.engine.feed import UtilisationFeed
+from penstock.engine.generations import check_pools, turn_over
 from penstock.engine.layout import Layout, lay_out
 from penstock.engine.ledger import Ledger
 from penstock.engine.messages import BatchEnd, OnlineNews, OperatorRouting, Reports, StartQuery
@@ -171,7 +172,10 @@ class Run:
         called while no query runs. If finishing takes longer than the time, everything goes on as it was, and an
         EngineError says so.
         """
-        layout = lay_out(self.topology, self._checked(pools), self.options.source_slots)
+        if self.options.mode != "realtime":
+            raise InputError("pools: in micro-batch mode every batch is laid out anew over the active replicas")
+        check_pools(self.topology, pools, self.active)
+        layout = lay_out(self.topology, pools, self.options.source_slots)
         begun, stopping = time.monotonic(), self._routing.current.stopping
         self._routing.change(stopping=True)
         try:
@@ -314,28 +318,8 @@ class Run:
             return self._positions.start(question.batch, slot)
         return self._positions.end(question.batch, slot, question.position)
 
-    def _checked(self, pools: Mapping[str, Sequence[int]]) -> Mapping[str, Sequence[int]]:
-        if self.options.mode != "realtime":
-            raise InputError("pools: in micro-batch mode every batch is laid out anew over the active replicas")
-        for name, operator in self.topology.operators.items():
-            missing = sorted(set(self.active[name]) - set(pools.get(name, ())))
-            wrong = sorted(replica for replica in pools.get(name, ()) if not 0 <= replica < operator.pool)
-            if missing or wrong:
-                raise InputError(
-                    f"{operator}: its pool must have the active replicas and none beyond 0..{operator.pool - 1}; "
-                    f"missing: {missing}, beyond: {wrong}"
-                )
-        return pools
-
     def _turn_over(self, layout: Layout, generation: int, between: Callable[[], None]) -> None:
-        """Between two generations: all that was sent is processed, and the next events are those that were not sent."""
-        ended = {
-            (source, slot): self._positions.start(batch, (source, slot)) + sent
-            for source in self.topology.sources
-            for slot, (batch, sent) in self._ledger.newest(source).items()
-        }
-        self._positions.rebase(ended)
-        self._ledger.close_generation(generation)
+        turn_over(self.topology, self._ledger, self._positions, generation)
         self._layout = layout
         between()
 

@@ -57,7 +57,7 @@ class StandaloneCluster:
         self.options = options or StandaloneOptions()
         self._now = now
         self._master: int | None = None
-        self._port, self._web_port = 0, 0
+        self._port, self._web_port = free_port(), free_port()
         self._workers: dict[str, _Process] = {}
         self._ended_s = 0.0
         self._count = 0
@@ -70,7 +70,6 @@ class StandaloneCluster:
     def start(self) -> StandaloneCluster:
         """Start the Master; returns when it answers."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._port, self._web_port = free_port(), free_port()
         arguments = ["--host", "127.0.0.1", "--port", str(self._port), "--webui-port", str(self._web_port)]
         self._master = self._launch("org.apache.spark.deploy.master.Master", arguments, "master", {})
         deadline = time.monotonic() + START_TIMEOUT_S

@@ -24,7 +24,12 @@ class Entry:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.time_s:g} s: {self.manager} {self.word} {self.subject}: {self.reason}"
+        return f"{self.time_s:g} s: {self.said}"
+
+    @property
+    def said(self) -> str:
+        """Without the time."""
+        return f"{self.manager} {self.word} {self.subject}: {self.reason}"
 
 
 class Diary:
@@ -39,7 +44,7 @@ class Diary:
         self._entries.append(entry)
         key = entry.manager, entry.word
         self._counts[key] = self._counts.get(key, 0) + 1
-        log.info("%s", entry)
+        log.info("%s", entry.said)
 
     @property
     def entries(self) -> tuple[Entry, ...]:

@@ -9,7 +9,7 @@ from penstock.control.managers.application_manager import ApplicationManager, us
 from penstock.control.managers.diary import Diary, Entry
 from penstock.control.managers.ledger import SlotLedger
 from penstock.control.managers.region_manager import RegionManager, Wish, WorkerProposal
-from penstock.errors import InputError
+from penstock.errors import InputError, PenstockError
 from penstock.infra.ports import Workers
 from penstock.infra.worker import WorkerState
 
@@ -127,8 +127,7 @@ class InfrastructureManager:
                 reason = f"{len(hosted)} replicas were still there after {self.rules.free_within_s:g} s"
                 self._write(now_s, NAME, "cancelled", f"free {name}", reason)
             elif name in there:
-                self._workers.remove(name)
-                self._write(now_s, NAME, "done", f"stop {name}", "it has been freed")
+                self._stop(name, now_s, "it has been freed")
         self._ledger.update(self._workers.list())
 
     def _answer(self, proposal: WorkerProposal, now_s: float) -> None:
@@ -141,10 +140,20 @@ class InfrastructureManager:
             assert proposal.size is not None
             self._starting[self._workers.add(proposal.region, proposal.size)] = now_s
         elif proposal.wish is Wish.STOP:
-            self._workers.remove(str(proposal.worker))
+            self._stop(str(proposal.worker), now_s, proposal.reason)
         else:
             self._workers.drain(str(proposal.worker))
             self._freeing[str(proposal.worker)] = now_s
+
+    def _stop(self, name: str, now_s: float, reason: str) -> None:
+        """Stop a worker that hosts nothing; one that cannot be stopped now is available again."""
+        try:
+            self._workers.remove(name)
+        except PenstockError as error:
+            self._workers.restore(name)
+            self._write(now_s, NAME, "cancelled", f"stop {name}", str(error))
+        else:
+            self._write(now_s, NAME, "done", f"stop {name}", reason)
 
     def _refusal(self, proposal: WorkerProposal, now_s: float) -> str | None:
         if proposal.wish is Wish.START:

@@ -6,7 +6,7 @@ from penstock.control.managers.application_manager import ApplicationManager, Ap
 from penstock.control.managers.infrastructure_manager import InfrastructureManager, InfrastructureRules
 from penstock.control.managers.ledger import Seat, SlotLedger
 from penstock.control.managers.region_manager import RegionManager, RegionRules
-from penstock.errors import InputError
+from penstock.errors import EngineError, InputError
 from penstock.infra.simulated import Region, SimulatedWorkers
 from penstock.infra.worker import WorkerSize, WorkerState
 from penstock.policy.threshold import Threshold
@@ -156,6 +156,21 @@ def test_of_two_regions_the_cheaper_one_is_served_first():
     manager = InfrastructureManager(workers, ledger, managers, [], InfrastructureRules(most=3))
     manager.step(0.0)
     assert sorted(worker.region for worker in workers.list()) == ["far", "far", "near"]
+
+
+def test_a_worker_that_cannot_be_stopped_is_available_again(world):
+    class Stuck(SimulatedWorkers):
+        def remove(self, name):
+            raise EngineError("events were still in flight after 30 s")
+
+    world.workers.__class__ = Stuck
+    world.application()
+    manager = world.infrastructure(region=RegionRules(spare=1))
+    manager.step(60.0)
+    assert states(world) == [WorkerState.AVAILABLE] * 5
+    assert said(manager, "cancelled")[0] == (
+        "60 s: infrastructure cancelled stop here-1: events were still in flight after 30 s"
+    )
 
 
 def test_two_applications_share_the_slots(world):

@@ -1,0 +1,117 @@
+"""`penstock run --cluster local`: a Spark cluster for one run, whose workers come and go with its load."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.control.managers.application_manager import ApplicationRules
+from penstock.control.managers.infrastructure_manager import InfrastructureRules
+from penstock.control.managers.region_manager import RegionRules
+from penstock.control.managers.two_levels import LevelRules, TwoLevels
+from penstock.engine.cluster import ClusterWorkers, await_workers
+from penstock.engine.layout import lay_out
+from penstock.engine.run import SPARE_SLOTS, Run
+from penstock.errors import InputError
+from penstock.infra.standalone import StandaloneCluster, StandaloneOptions
+from penstock.names import one_of
+from penstock.policy.base import Policy
+from penstock.topology import Topology
+
+CLUSTERS = ("local",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRequest:
+    """How many workers, how many active replicas each hosts, and how many slots are kept free."""
+
+    least: int
+    most: int
+    capacity: int
+    spare: int
+
+    def rules(self, td_s: float) -> LevelRules:
+        """What the managers go by: the infrastructure's look every second interval, as in E2DF."""
+        return LevelRules(
+            every_s=2 * td_s,
+            application=ApplicationRules(first_workers=self.least),
+            region=RegionRules(spare=self.spare, least=self.least),
+            infrastructure=InfrastructureRules(most=self.most, free_within_s=8 * td_s, start_within_s=90.0),
+        )
+
+
+def cluster_request(kind: str | None, workers: str | None, replicas: int) -> ClusterRequest | None:
+    """The cluster that was asked for, sized for so many replicas at the peak; None if none was.
+
+    >>> cluster_request("local", "2..8", replicas=14)
+    ClusterRequest(least=2, most=8, capacity=2, spare=2)
+    >>> cluster_request("local", "0..2", replicas=14)
+    Traceback (most recent call last):
+    penstock.errors.InputError: --workers must be a number or least..most, from 1 on; got '0..2'
+    """
+    if kind is None:
+        if workers is not None:
+            raise InputError("--workers needs --cluster local")
+        return None
+    one_of("--cluster", kind, CLUSTERS)
+    text = workers or "2..4"
+    found = re.fullmatch(r"(\d+)(?:\.\.(\d+))?", text)
+    least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+    if not 1 <= least <= most:
+        raise InputError(f"--workers must be a number or least..most, from 1 on; got {text!r}")
+    capacity = math.ceil(replicas / most)
+    return ClusterRequest(least=least, most=most, capacity=capacity, spare=capacity if least < most else 0)
+
+
+def new_cluster(request: ClusterRequest, topology: Topology, folder: Path) -> StandaloneCluster:
+    """Workers that can each hold all pools, so that one alone can carry the run on."""
+    pools = {name: range(operator.pool) for name, operator in topology.operators.items()}
+    cores = lay_out(topology, pools).tasks + SPARE_SLOTS
+    return StandaloneCluster(folder / "cluster", StandaloneOptions(capacity=request.capacity, cores=cores))
+
+
+@contextmanager
+def started(cluster: StandaloneCluster | None, request: ClusterRequest | None) -> Iterator[None]:
+    """The cluster with its first workers; without one, nothing."""
+    if cluster is None or request is None:
+        yield
+        return
+    with cluster:
+        await_workers(cluster, request.least)
+        yield
+
+
+class Clustered:
+    """A run on its cluster: the managers, and what they did."""
+
+    def __init__(self, cluster: StandaloneCluster, run: Run, policy: Policy, rules: LevelRules) -> None:
+        self.workers = ClusterWorkers(cluster, run)
+        self._since_s = run.clock.now()
+        sources = list(run.topology.sources)
+        self.levels = TwoLevels(
+            run.topology.name,
+            policy,
+            self.workers,
+            rules,
+            sources=sources,
+            site=self.workers.site,
+            where=self.workers.where,
+        )
+
+    def step(self, now_s: float) -> None:
+        """Take in workers that have come up, then let the managers work."""
+        self.workers.settle()
+        self.levels.step(now_s)
+
+    def summary(self) -> dict[str, object]:
+        """For programs: what became of the workers."""
+        pauses = [
+            {"time_s": round(one.time_s - self._since_s, 1), "why": one.why, "seconds": round(one.seconds, 3)}
+            for one in self.workers.pauses
+        ]
+        said = [f"{entry.time_s - self._since_s:.0f} s: {entry.said}" for entry in self.levels.diary.entries]
+        return {"worker_seconds": round(self.workers.seconds, 1), "pauses": pauses, "managers": said}
