@@ -83,7 +83,7 @@ def measure(shape: str, operators: list[FakeOperator], rounds: int) -> Measured:
 
     ready = Ready(before)
     monitor = Monitor(ready, rules)
-    loop = Loop(Parts(monitor, policy, plant, Analyzer("last_value", LastValue)), clock)
+    loop = Loop(Parts(monitor, policy, plant, Analyzer("last_value", lambda _series: LastValue())), clock)
     loop.step(clock.now())
     times = []
     for _ in range(rounds):

@@ -9,7 +9,7 @@ from experiments.scene import Scene
 
 PAPER = "Mu et al., BGElasor, NPC 2019"
 METRICS = ("cost", "changes", "latency_ms", "replicas")
-FORECASTER = "drift"  # of every case that has one
+FORECASTER = "auto"  # of every case that has one
 DAY_S = 1440.0  # a day as it is played, 60 times as fast
 COMMON: dict[str, Any] = {"app": "insensitive", "grouping": "load_balancing", "target_s": 2.0, "day_s": DAY_S}
 PERIODIC = Scene(input="periodic", td_s=5.0, **COMMON)

@@ -10,6 +10,7 @@ import pytest
 from typer.main import get_command
 
 from penstock.cli.main import app
+from penstock.forecast.registry import FORECASTERS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -69,16 +70,39 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     assert not missing
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/simulator.md", "docs/guide.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/simulator.md", "docs/guide.md", "docs/training.md", "docs/forecasting.md"]
+)
 def test_the_options_in_a_page_are_those_of_the_command_line(page: str) -> None:
     commands = get_command(app).commands  # type: ignore[attr-defined]
     known = {option for command in commands.values() for parameter in command.params for option in parameter.opts}
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", (ROOT / page).read_text()))
     assert named <= known
-    assert commands.keys() == {"run", "simulate", "compare", "demo"}
+    assert commands.keys() == {"run", "simulate", "compare", "demo", "train", "backtest"}
 
 
 def test_the_page_on_the_simulator_does_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     names = execute(ROOT / "docs" / "simulator.md")
     assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} == {"psps", "keda", "static:peak"}
     assert names["knowledge"].is_file()
+
+
+def test_the_page_on_training_does_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    execute(ROOT / "docs" / "training.md")
+    assert capsys.readouterr().out == "drift [120.]\n[130. 140.]\n"
+
+
+def test_the_page_on_forecasting_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    page = ROOT / "docs" / "forecasting.md"
+    execute(page)
+    said = re.findall(r"^print\(.*\)  # (.*)$", page.read_text(), re.MULTILINE)
+    assert capsys.readouterr().out.splitlines() == said
+    rows = [line.split("|") for line in page.read_text().splitlines() if line.startswith("| `")]
+    listed = {name: row[3] for row in rows for name in re.findall(r"`(\w+)`", row[1])}
+    assert sorted(listed) == list(FORECASTERS.distinct)
+    assert all(f"`{option}`" in listed[name] for name in listed for option in _shown(name))
+
+
+def _shown(name: str) -> set[str]:
+    """The options that a user sets; those of the run that `trained` follows are set by the loop."""
+    return set(FORECASTERS.options(name)) - {"series", "run"}

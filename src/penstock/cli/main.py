@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 from rich.logging import RichHandler
 
+from penstock.cli.backtest_command import backtest
 from penstock.cli.console import console
 from penstock.cli.run_command import demo, run
 from penstock.cli.simulate_command import compare, simulate
+from penstock.cli.train_command import train
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -25,5 +27,5 @@ def main(verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log ever
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
 
 
-for command in (run, simulate, compare, demo):
+for command in (run, simulate, compare, train, backtest, demo):
     app.command()(command)

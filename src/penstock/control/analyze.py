@@ -22,11 +22,13 @@ class Analyzer:
 
     >>> from penstock.forecast.last_value import LastValue
     >>> snapshot = Snapshot(time_s=2, interval_s=2, td_s=2, source_input={"tweets": 100}, operators={})
-    >>> Analyzer("last_value", LastValue).analyze(snapshot).rates
+    >>> Analyzer("last_value", lambda series: LastValue()).analyze(snapshot).rates
     {'tweets': (50.0,)}
     """
 
-    def __init__(self, name: str, make: Callable[[], Forecaster], *, horizon: int = 1, operators: bool = False) -> None:
+    def __init__(
+        self, name: str, make: Callable[[str], Forecaster], *, horizon: int = 1, operators: bool = False
+    ) -> None:
         self.name = name
         self.horizon = checked_horizon(horizon)
         self.operators = operators
@@ -38,7 +40,9 @@ class Analyzer:
         rates: dict[str, tuple[float, ...]] = {}
         waiting: dict[str, str] = {}
         for series, count in self._counts(snapshot).items():
-            forecaster = self._forecasters.setdefault(series, self._make())
+            if series not in self._forecasters:
+                self._forecasters[series] = self._make(series)
+            forecaster = self._forecasters[series]
             trusted = series not in snapshot.incomplete and snapshot.interval_s > 0
             forecaster.learn(count / snapshot.interval_s if trusted else math.nan)
             try:
@@ -53,10 +57,13 @@ class Analyzer:
         return {**snapshot.source_input, **{name: load.received for name, load in snapshot.operators.items()}}
 
 
-def analyzer_for(policy: Policy, forecaster: str | None, td_s: float, day_s: float = DAY_S) -> Analyzer | None:
+def analyzer_for(
+    policy: Policy, forecaster: str | None, td_s: float, day_s: float = DAY_S, run: str | None = None
+) -> Analyzer | None:
     """The analyzer that suits the policy: one that plans ahead gets as many intervals as it asks for.
 
-    None where no forecaster is named and the policy needs none. `day_s` is the length of a day as it is played.
+    None where no forecaster is named and the policy needs none. `day_s` is the length of a day as it is played, `run`
+    the name of the run in the store.
     """
     ahead = next((one for one in inside(policy) if isinstance(one, PlansAhead)), None)
     if forecaster is None and ahead is None:
@@ -64,7 +71,7 @@ def analyzer_for(policy: Policy, forecaster: str | None, td_s: float, day_s: flo
     spec = forecaster or AHEAD
     return Analyzer(
         spec,
-        lambda: forecaster_for(spec, interval_s=td_s, day_s=day_s),
+        lambda series: forecaster_for(spec, interval_s=td_s, day_s=day_s, series=series, run=run),
         horizon=ahead.horizon if ahead else 1,
         operators=ahead is not None,
     )

@@ -1,4 +1,4 @@
-"""From one generation of the query to the next, with other pools or on other workers: nothing lost, nothing repeated."""
+"""From one generation of the query to the next, on other pools or other workers: nothing lost, nothing repeated."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -103,12 +104,12 @@ def searched(rates: Rates, season: int = 1) -> Coefficients:
     """The coefficients that the library finds best; a constant stays, and where it finds none, the last value does."""
     if rates.min() == rates.max():
         return Coefficients(level=float(rates[0]))
-    from statsforecast.arima import auto_arima_f
+    library: Any = import_module("statsforecast.arima")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # on single candidates of the search
         try:
-            return coefficients(auto_arima_f(rates, seasonal=season > 1, period=season))
+            return coefficients(library.auto_arima_f(rates, seasonal=season > 1, period=season))
         except Exception:  # the library raises nothing more special
             return Coefficients(delta=(1.0,))
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import numpy as np
 
 from penstock.forecast.base import NotReady, Rates, checked_horizon, checked_rate, checked_window
+from penstock.forecast.parts.recent import Recent
 
 
 class Drift:
     """The line through the first and last rate of a window: ŷ(t+h) = y(t) + h · (y(t) − y(t−w+1)) / (w − 1).
 
-    Never below 0. It is ready after two rates, and draws the line through those it has.
+    Never below 0. It is ready after two rates, and draws the line through those it has. Where rates are missing it
+    goes through the first and the last known one; one alone stays level.
 
     >>> drift = Drift(window=3)
     >>> for rate in (10, 25, 30):
@@ -25,22 +25,23 @@ class Drift:
 
     def __init__(self, window: int = 3) -> None:
         self.window = checked_window("drift", window, 2)
-        self._rates: deque[float] = deque(maxlen=window)
+        self._recent = Recent(window)
 
     @property
     def ready(self) -> bool:
         """After the second rate."""
-        return len(self._rates) >= 2
+        return self._recent.known >= 2
 
     def learn(self, rate: float) -> None:
         """Take in a rate and forget the one that leaves the window."""
-        self._rates.append(checked_rate(rate))
+        self._recent.add(checked_rate(rate))
 
     def forecast(self, horizon: int) -> Rates:
         """Points on the line, none below 0."""
         horizon = checked_horizon(horizon)
         if not self.ready:
-            raise NotReady(f"forecaster 'drift': needs 2 rates; has {len(self._rates)}")
-        slope = (self._rates[-1] - self._rates[0]) / (len(self._rates) - 1)
-        steps = np.arange(1, horizon + 1, dtype=np.float64)
-        return np.clip(self._rates[-1] + slope * steps, 0.0, None)
+            raise NotReady(f"forecaster 'drift': needs 2 rates; has {self._recent.known}")
+        times, rates = self._recent.points
+        slope = (rates[-1] - rates[0]) / max(1, times[-1] - times[0])
+        steps = np.arange(1, horizon + 1, dtype=np.float64) + (len(self._recent) - times[-1])
+        return np.clip(rates[-1] + slope * steps, 0.0, None)

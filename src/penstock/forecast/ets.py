@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -41,9 +42,7 @@ class EtsState:
     (None, [15.0, 15.0])
     """
 
-    def __init__(
-        self, smoothing: Smoothing, level: float, slope: float = 0.0, seasons: tuple[float, ...] = ()
-    ) -> None:
+    def __init__(self, smoothing: Smoothing, level: float, slope: float = 0.0, seasons: tuple[float, ...] = ()) -> None:
         self.smoothing = smoothing
         self._level, self._slope = level, slope
         self._seasons = list(seasons)  # the oldest first, which is that of the next rate
@@ -99,12 +98,12 @@ class Ets(Refitting):
             raise InputError(f"forecaster 'ets': season must be at most {_LONGEST_SEASON} rates; got {season}")
 
     def _fitted(self, rates: Rates) -> EtsState:
-        from statsforecast.ets import ets_f
+        library: Any = import_module("statsforecast.ets")
 
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # on single candidates of the search
             try:
-                return state_of(ets_f(rates, m=self.season, model="ZZZ"))
+                return state_of(library.ets_f(rates, m=self.season, model="ZZZ"))
             except Exception:  # the library raises nothing more special
                 return EtsState(Smoothing(level=1.0), level=float(rates[0]))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from penstock.forecast.base import NotReady, Rates, checked_horizon, checked_rate
@@ -28,8 +30,10 @@ class LastValue:
         return self._last is not None
 
     def learn(self, rate: float) -> None:
-        """Keep the rate."""
-        self._last = checked_rate(rate)
+        """Keep the rate; a missing one leaves the one before it."""
+        rate = checked_rate(rate)
+        if not math.isnan(rate):
+            self._last = rate
 
     def forecast(self, horizon: int) -> Rates:
         """The last rate, `horizon` times."""

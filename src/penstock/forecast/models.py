@@ -9,7 +9,7 @@ import fcntl
 import hashlib
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -45,7 +45,7 @@ class _Shelf:
     def put(self, entry: _Entry) -> None:
         """Put a model in its place, and see which is best now."""
         self.models[entry.header.spec] = entry
-        self.best = _best([one.header for one in self.models.values()]).spec
+        self.best = best_of([one.header for one in self.models.values()]).spec
 
 
 @dataclass(slots=True)
@@ -168,8 +168,8 @@ class ModelFolder:
             yield
 
 
-def _best(models: list[Header]) -> Header:
-    """Errors of an earlier training were measured on other rows: only those of the last are compared."""
+def best_of(models: Sequence[Header]) -> Header:
+    """The one of least sMAPE, then RMSE; of the last training only, for earlier errors were measured on other rows."""
     last = max(_when(header.trained_at) for header in models)
     rivals = [header for header in models if _when(header.trained_at) == last]
     return min(rivals, key=lambda header: [header.errors.get(name, float("inf")) for name in ERRORS])

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import numpy as np
 
 from penstock.forecast.base import NotReady, Rates, checked_horizon, checked_rate, checked_window
+from penstock.forecast.parts.recent import Recent
 
 
 class MovingAverage:
     """The mean of the last `window` rates: ŷ(t+h) = (y(t) + … + y(t−w+1)) / w.
 
-    It is ready after the first rate, and takes the mean of those it has.
+    It is ready after the first rate, and takes the mean of those it has. Missing ones do not count; where all
+    of the window is missing, the last known rate stays.
 
     >>> average = MovingAverage(window=2)
     >>> for rate in (10, 20, 40):
@@ -25,20 +25,21 @@ class MovingAverage:
 
     def __init__(self, window: int = 5) -> None:
         self.window = checked_window("moving_average", window, 1)
-        self._rates: deque[float] = deque(maxlen=window)
+        self._recent = Recent(window)
 
     @property
     def ready(self) -> bool:
         """After the first rate."""
-        return bool(self._rates)
+        return self._recent.known >= 1
 
     def learn(self, rate: float) -> None:
         """Take in a rate and forget the one that leaves the window."""
-        self._rates.append(checked_rate(rate))
+        self._recent.add(checked_rate(rate))
 
     def forecast(self, horizon: int) -> Rates:
         """The mean, `horizon` times."""
         horizon = checked_horizon(horizon)
-        if not self._rates:
+        if not self.ready:
             raise NotReady("forecaster 'moving_average': needs 1 rate; has none")
-        return np.full(horizon, sum(self._rates) / len(self._rates))
+        _, rates = self._recent.points
+        return np.full(horizon, sum(rates) / len(rates))

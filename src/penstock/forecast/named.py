@@ -55,6 +55,25 @@ class Named(Generic[Thing]):
         """The options of a name."""
         return tuple(inspect.signature(self._maker(name)[0]).parameters)
 
+    def specs(self, text: str) -> list[str]:
+        """Several descriptions, separated by commas as their options are; each once.
+
+        >>> colours = Named("colour")
+        >>> colours.register("grey", lambda level=50, tone=0: level)
+        >>> colours.specs("grey:level=20,tone=3, grey")
+        ['grey:level=20,tone=3', 'grey']
+        """
+        found: list[str] = []
+        for part in filter(None, (part.strip() for part in text.split(","))):
+            name, colon, _ = found[-1].partition(":") if found else ("", "", "")
+            if colon and name in self.names and part.partition("=")[0] in self.options(name):
+                found[-1] += f",{part}"
+            else:
+                found.append(part)
+        if not found:
+            raise InputError(f"{self.kind}: must be names separated by commas; got {text!r}")
+        return list(dict.fromkeys(found))
+
     def make(self, spec: str, **options: object) -> Thing:
         """Make the thing that the text describes; options may also be given as keywords, which win."""
         name, _, rest = spec.partition(":")

@@ -55,6 +55,10 @@ class Refitting(ABC):
     def _least(self) -> int:
         return min(max(LEAST, 3 * self.season), MOST)
 
+    @property
+    def _known(self) -> int:
+        return int(np.count_nonzero(~np.isnan(np.array(self._rates))))
+
     def fit(self, rates: Rates, validation: Rates) -> None:
         """Fit to the first part, then follow both; from now on it is never refitted."""
         rates = np.asarray(rates, dtype=np.float64)
@@ -76,8 +80,8 @@ class Refitting(ABC):
             return
         self._rates.append(rate)
         self._waited += 1
-        known = len(self._rates) - int(np.isnan(self._rates).sum())
-        if known >= self._least and (self._model is None or self._waited >= self.refit):
+        due = self._model is None or self._waited >= self.refit
+        if due and len(self._rates) >= self._least and self._known >= self._least:
             self._model = self._following(np.array(self._rates))
             self._waited = 0
 
@@ -85,8 +89,7 @@ class Refitting(ABC):
         """What the model expects, none below 0."""
         horizon = checked_horizon(horizon)
         if self._model is None:
-            known = int(np.count_nonzero(~np.isnan(np.array(self._rates))))
-            raise NotReady(f"forecaster '{self.name}': needs {self._least} rates or to be trained; has {known}")
+            raise NotReady(f"forecaster '{self.name}': needs {self._least} rates or to be trained; has {self._known}")
         return np.maximum(self._model.forecast(horizon), 0.0)
 
     def _following(self, rates: Rates) -> Follower:

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+from penstock.forecast.arima import Arima
+from penstock.forecast.auto import Auto
+from penstock.forecast.autoregression import Autoregression
 from penstock.forecast.base import Forecaster
 from penstock.forecast.drift import Drift
+from penstock.forecast.ets import Ets
+from penstock.forecast.holt_winters import HoltWinters
 from penstock.forecast.last_value import LastValue
 from penstock.forecast.moving_average import MovingAverage
 from penstock.forecast.named import Named
+from penstock.forecast.recurrent import RECURRENT
 from penstock.forecast.regression import Regression
+from penstock.forecast.reloading import trained
+from penstock.forecast.ridge import Ridge
+from penstock.forecast.seasonal_naive import SeasonalNaive
+from penstock.forecast.svr import Svr
 
 FORECASTERS: Named[Forecaster] = Named("forecaster")
 FORECASTERS.register("last_value", LastValue)
 FORECASTERS.register("moving_average", MovingAverage, first="window")
 FORECASTERS.register("drift", Drift, first="window")
 FORECASTERS.register("regression", Regression, first="window")
+FORECASTERS.register("seasonal_naive", SeasonalNaive, first="day")
+FORECASTERS.register("holt_winters", HoltWinters, first="day")
+FORECASTERS.register("ar", Autoregression, first="lags")
+FORECASTERS.register("ridge", Ridge, first="day")
+FORECASTERS.register("auto", Auto)
+FORECASTERS.register("arima", Arima, first="season")
+FORECASTERS.register("ets", Ets, first="season")
+FORECASTERS.register("svr", Svr, first="window")
+for network in RECURRENT:
+    FORECASTERS.register(network.name, network, first="window")
+FORECASTERS.register("trained", trained, first="folder")
 
 
 def make_forecaster(spec: str, **options: object) -> Forecaster:
@@ -21,19 +42,24 @@ def make_forecaster(spec: str, **options: object) -> Forecaster:
 
     >>> make_forecaster("moving_average:10").window
     10
-    >>> make_forecaster("omen")
+    >>> make_forecaster("omen")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    penstock.errors.InputError: forecaster: no such name 'omen'; known: drift, last_value, moving_average, regression
+    penstock.errors.InputError: forecaster: no such name 'omen'; known: ...drift, ...last_value...
     """
     return FORECASTERS.make(spec, **options)
 
 
-def forecaster_for(spec: str, *, interval_s: float, day_s: float) -> Forecaster:
+def forecaster_for(
+    spec: str, *, interval_s: float, day_s: float, series: str | None = None, run: str | None = None
+) -> Forecaster:
     """A forecaster of rates, one every `interval_s`; one that knows of days is told how many of them make one.
+
+    One that asks for the series that it is to follow, or for the run that the series is of, is told these as well.
 
     >>> forecaster_for("drift", interval_s=300, day_s=86_400).window
     3
     """
-    name = spec.partition(":")[0]
-    seasonal = "day" in FORECASTERS.options(name) and "day=" not in spec
-    return make_forecaster(spec, **({"day": max(1, round(day_s / interval_s))} if seasonal else {}))
+    known = {"day": max(1, round(day_s / interval_s)), "series": series, "run": run}
+    asked = FORECASTERS.options(spec.partition(":")[0])
+    told = {name: value for name, value in known.items() if name in asked and f"{name}=" not in spec}
+    return make_forecaster(spec, **{name: value for name, value in told.items() if value is not None})

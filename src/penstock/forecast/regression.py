@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from penstock.errors import InputError
 from penstock.forecast.base import NotReady, Rates, checked_horizon, checked_rate, checked_window
+from penstock.forecast.parts.recent import Recent
 
 HIGHEST_RATE = 1e15  # per second: where an exponential is cut off, far above any stream
 _LARGEST_EXPONENT = math.log(HIGHEST_RATE)
@@ -98,7 +98,8 @@ class Regression:
     """The best of three least-squares fits on the last `window` rates goes on: ŷ(t+h) = f(w+h), f of least Σ (y − ŷ)².
 
     f is linear (a + b·x), logarithmic (a + b·ln x) or exponential (a·e^(b·x)), with x = 1…w for the rates of the
-    window. Never below 0. It is ready after two rates, which make a line; a choice takes three.
+    window. Never below 0. It is ready after two rates, which make a line; a choice takes three. Missing rates leave
+    their places empty.
 
     >>> regression = Regression(window=4)
     >>> for rate in (500, 10, 20, 40, 80):
@@ -111,24 +112,24 @@ class Regression:
 
     def __init__(self, window: int = 10) -> None:
         self.window = checked_window("regression", window, 2)
-        self._rates: deque[float] = deque(maxlen=window)
+        self._recent = Recent(window)
 
     @property
     def ready(self) -> bool:
         """After the second rate."""
-        return len(self._rates) >= 2
+        return self._recent.known >= 2
 
     def learn(self, rate: float) -> None:
         """Take in a rate and forget the one that leaves the window."""
-        self._rates.append(checked_rate(rate))
+        self._recent.add(checked_rate(rate))
 
     def forecast(self, horizon: int) -> Rates:
         """Points on the curve, none below 0."""
         horizon = checked_horizon(horizon)
         if not self.ready:
-            raise NotReady(f"forecaster 'regression': needs 2 rates; has {len(self._rates)}")
-        known = len(self._rates)
-        return best_fit(range(1, known + 1), list(self._rates)).rates(range(known + 1, known + horizon + 1))
+            raise NotReady(f"forecaster 'regression': needs 2 rates; has {self._recent.known}")
+        now = len(self._recent)
+        return best_fit(*self._recent.points).rates(range(now + 1, now + horizon + 1))
 
 
 def _points(times: Sequence[float], rates: Sequence[float]) -> tuple[Rates, Rates]:

@@ -59,7 +59,7 @@ class Reloading:
     >>> forecaster.forecast(1).tolist()
     [30.0]
 
-    Hu et al., "BGElasor: elastic-scaling framework for distributed streaming processing with deep neural network",
+    Mu et al., "BGElasor: elastic-scaling framework for distributed streaming processing with deep neural network",
     NPC 2019: models are trained off line and rebuilt periodically.
     """
 
@@ -97,20 +97,117 @@ class Reloading:
         if self._coming is not None:
             self._coming.behind.append(rate)
         if (self._learnt.count - 1) % self.every == 0:
-            self._try(self._look)
+            self._look()
         if self._coming is not None:
-            self._try(self._catch_up)
+            self._catch_up(self._coming)
 
     def forecast(self, horizon: int) -> Rates:
         """What the model forecasts, or the fallback."""
         horizon = checked_horizon(horizon)
         if self._current is None or not self._current.ready:
-            raise NotReady(f"forecaster 'trained': needs a model of series '{self.followed.series}'; has {self._why()}")
+            why = f" ({self._said})" if self._said else ""
+            raise NotReady(f"forecaster 'trained': needs a model of series '{self.followed.series}'; has none yet{why}")
         return self._current.forecast(horizon)
 
-    def _why(self) -> str:
-        state = "none" if self._header is None else "one that needs more rates"
-        return f"{state} ({self._said})" if self._said else state
+    def _look(self) -> None:
+        """Begin with a newer model if there is one."""
+        try:
+            mark = self._models.changed_since(self.followed.series, self._mark)
+            if mark is not None:
+                found = self._models.read(self.followed.series)
+                self._mark = mark  # whatever comes of it, it is not read again
+                self._coming = _Coming(_of_this_day(found, self.followed), deque(self._unseen(found.header)))
+            self._said = ""
+        except Exception as why:  # whatever is wrong with a file, the loop goes on
+            self._say(f"{why}")
 
-    def _try(self, work: object) -> None:
-        raise NotImplementedError
+    def _unseen(self, header: Header) -> Iterator[float]:
+        same_run = header.run is not None and header.run == self.followed.run
+        return self._learnt.after(header.interval) if same_run and header.interval is not None else self._learnt.kept()
+
+    def _catch_up(self, coming: _Coming) -> None:
+        """Let the new model learn some of what it has not seen; the last time, let it take over."""
+        model = coming.trained.forecaster
+        try:
+            for _ in range(min(AT_ONCE, len(coming.behind))):
+                model.learn(coming.behind.popleft())
+            if coming.behind or not model.ready:
+                return
+            model.forecast(1)  # one that cannot forecast must not take over
+        except Exception as why:  # it was pickled elsewhere: it may raise anything
+            self._coming = None
+            self._say(f"the model of {coming.trained.header.trained_at} cannot go on: {type(why).__name__}: {why}")
+            return
+        self._current, self._header, self._coming = model, coming.trained.header, None
+        log.info("series '%s': now with %s", self.followed.series, self._what())
+
+    def _say(self, what: str) -> None:
+        if what != self._said:
+            log.warning("series '%s': %s; goes on with %s", self.followed.series, what, self._what())
+        self._said = what
+
+    def _what(self) -> str:
+        if self._header is not None:
+            return f"model '{self._header.spec}' of {self._header.trained_at}"
+        return "no forecast" if self._current is None else type(self._current).__name__
+
+
+@dataclass(slots=True)
+class _Coming:
+    """A new model, and the rates that it has yet to learn."""
+
+    trained: Trained
+    behind: deque[float]
+
+
+class _Recent:
+    """The last rates and the number of all of them; as many bytes after a year as after a minute."""
+
+    def __init__(self, most: int) -> None:
+        self._rates = np.zeros(most)
+        self._count = np.zeros(1, dtype=np.int64)
+
+    @property
+    def count(self) -> int:
+        """How many there were in all; the last is of the interval with this number."""
+        return int(self._count[0])
+
+    def append(self, rate: float) -> None:
+        """Add a rate, and forget the oldest if need be."""
+        self._rates[self.count % len(self._rates)] = rate
+        self._count += 1
+
+    def kept(self) -> Iterator[float]:
+        """Those that are not forgotten, oldest first."""
+        return self.after(max(0, self.count - len(self._rates)))
+
+    def after(self, interval: int) -> Iterator[float]:
+        """Those of later intervals; NaN where one is forgotten, so that the time of day stays right."""
+        for number in range(interval, self.count):
+            forgotten = number < self.count - len(self._rates)
+            yield math.nan if forgotten else float(self._rates[number % len(self._rates)])
+
+
+def _of_this_day(trained: Trained, followed: Followed) -> Trained:
+    """The model, or an InputError where its rows are of another length than the intervals here."""
+    header = trained.header
+    if header.day != followed.day:
+        raise InputError(
+            f"model '{header.spec}' of {header.trained_at}: a day must have {followed.day} rows, as it has here; "
+            f"got {header.day}: train it with --day {followed.day}"
+        )
+    return trained
+
+
+def trained(
+    folder: str = "models", every: int = 60, series: str = "", run: str | None = None, day: int = 288
+) -> Reloading:
+    """The forecaster `trained`: the models of one series in a folder; before there is one, `auto`.
+
+    >>> trained(folder="models", every=10, series="tweets").every
+    10
+    """
+    from penstock.forecast.registry import FORECASTERS, make_forecaster  # where this maker is registered
+
+    fallback = make_forecaster(FALLBACK, day=day) if FALLBACK in FORECASTERS.names else None
+    return Reloading(ModelFolder(str(folder)), Followed(str(series), run, day), every=every, fallback=fallback)

@@ -57,7 +57,9 @@ def make_rig():
         edge = wrap(plant) if wrap else plant
         records = Listed() if recorder is None else recorder
         monitor = Monitor(edge, IntervalRules(2.0, plant.declared()))
-        parts = Parts(monitor, guarded(policy or Psps()), edge, Analyzer("last_value", LastValue), records, used)
+        parts = Parts(
+            monitor, guarded(policy or Psps()), edge, Analyzer("last_value", lambda series: LastValue()), records, used
+        )
         loop = Loop(parts, clock)
         loop.step(clock.now())
         return Rig(clock, plant, loop, records)

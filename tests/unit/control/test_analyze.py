@@ -75,3 +75,16 @@ class TestAnalyzerForAPolicy:
 def test_the_horizon_is_at_least_one():
     with pytest.raises(InputError, match="horizon must be at least 1"):
         Analyzer("drift", lambda series: Drift(), horizon=0)
+
+
+def test_each_forecaster_is_made_once_and_for_its_series():
+    made = []
+
+    def make(series):
+        made.append(series)
+        return LastValue()
+
+    analyzer = Analyzer("last_value", make)
+    for _ in range(3):
+        analyzer.analyze(snapshot({"x": 10, "y": 100}, []))
+    assert made == ["x", "y"]

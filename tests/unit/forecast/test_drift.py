@@ -21,3 +21,19 @@ def test_a_fall_ends_at_zero():
 def test_a_line_needs_two_points():
     with pytest.raises(InputError, match="window must be at least 2 intervals; got 1"):
         Drift(1)
+
+
+def test_a_missing_rate_leaves_the_line_and_time_goes_on():
+    forecaster = Drift(4)
+    for rate in (10.0, 20.0, 30.0, float("nan")):
+        forecaster.learn(rate)
+    assert forecaster.forecast(2).tolist() == [50.0, 60.0]
+
+
+def test_one_known_rate_stays_level():
+    forecaster = Drift(2)
+    for rate in (10.0, 30.0, float("nan")):
+        forecaster.learn(rate)
+    assert forecaster.forecast(2).tolist() == [30.0, 30.0]
+    forecaster.learn(float("nan"))
+    assert forecaster.forecast(1).tolist() == [30.0]

@@ -153,3 +153,10 @@ def test_the_forecaster_sees_its_window_only():
 def test_a_curve_needs_two_points():
     with pytest.raises(InputError, match="forecaster 'regression': window must be at least 2 intervals; got 1"):
         Regression(1)
+
+
+def test_missing_rates_leave_their_places_empty():
+    forecaster = Regression(window=5)
+    for rate in (10.0, float("nan"), 30.0, 40.0, float("nan")):
+        forecaster.learn(rate)
+    assert forecaster.forecast(2).tolist() == pytest.approx([60.0, 70.0])

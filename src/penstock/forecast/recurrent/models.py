@@ -11,10 +11,10 @@ import numpy as np
 
 from penstock.errors import InputError
 from penstock.forecast.base import NotReady, Rates, checked_horizon, checked_rate
-from penstock.forecast.recurrent.network import Network, Shape
+from penstock.forecast.recurrent.network import Network, Shape, check_installed
 from penstock.forecast.recurrent.scaling import MinMax
 from penstock.forecast.recurrent.training import Examples, Schedule, train
-from penstock.forecast.recurrent.windows import windows
+from penstock.forecast.recurrent.windows import padded, windows
 
 _HELD_OUT = 0.2  # of the windows, where no validation part is given
 
@@ -37,17 +37,20 @@ class Recurrent:
     layers: int = 1
     epochs: int = 60
     seed: int = 0
-    batch: int = 64
+    batch: int = 32
 
     name: ClassVar[str]
     cell: ClassVar[str]
     both_ways: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        check_installed(self.name)
         for option in ("window", "horizon", "units", "layers", "epochs", "seed", "batch"):
             value, least = getattr(self, option), 0 if option == "seed" else 1
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InputError(f"forecaster '{self.name}': {option} must be whole and at least {least}; got {value!r}")
+                raise InputError(
+                    f"forecaster '{self.name}': {option} must be whole and at least {least}; got {value!r}"
+                )
         self._recent: deque[float] = deque(maxlen=self.window)
         self._scale: MinMax | None = None
         self._network: Network | None = None
@@ -67,6 +70,7 @@ class Recurrent:
         self._network = Network(self._shape, weights)
         for rate in np.concatenate((rates, validation)):
             self.learn(float(rate))
+        self.forecast(1)  # compiles it now, not in the first interval
 
     def learn(self, rate: float) -> None:
         """Take in a rate and forget the one that leaves the window; the network stays as it is."""
@@ -79,8 +83,7 @@ class Recurrent:
         horizon = checked_horizon(horizon)
         if self._network is None or self._scale is None:
             raise NotReady(f"forecaster '{self.name}': needs to be trained before use; has no weights yet")
-        first = np.full(self.window - len(self._recent), self._recent[0])
-        seen = self._scale.down(np.concatenate((first, np.array(self._recent))))
+        seen = self._scale.down(padded(self._recent, self.window))
         while len(seen) < self.window + horizon:
             seen = np.concatenate((seen, self._network.outputs(seen[None, -self.window :])[0]))
         return np.maximum(self._scale.up(seen[self.window : self.window + horizon]), 0.0)
@@ -158,7 +161,8 @@ class BiGru(Recurrent):
     Traceback (most recent call last):
     penstock.errors.InputError: forecaster 'bigru': units must be whole and at least 1; got 0
 
-    BGElasor, NPC 2019, §3.
+    Mu et al., "BGElasor: elastic-scaling framework for distributed streaming processing with deep neural network",
+    NPC 2019.
     """
 
     name = "bigru"

@@ -48,13 +48,17 @@ def installed() -> bool:
     return all(find_spec(name) is not None for name in ("keras", "jax"))
 
 
-def load_keras() -> Any:
-    """Keras on JAX; an InputError where it is not installed, or is loaded already on something else."""
+def check_installed(name: str) -> None:
+    """An InputError where they are not."""
     if not installed():
         raise InputError(
-            "recurrent forecasters need the extra 'deep', which is not installed; "
-            "install it with: pip install 'penstock[deep]'"
+            f"forecaster '{name}': needs the extra 'deep' (Keras on JAX), which is not installed; "
+            "to install it: pip install 'penstock[deep]'"
         )
+
+
+def load_keras() -> Any:
+    """Keras on JAX; an InputError where it is loaded already on something else."""
     if "keras" not in sys.modules:
         os.environ[_BACKEND] = "jax"
     keras = import_module("keras")
@@ -68,7 +72,8 @@ def load_keras() -> Any:
 
 def initial_weights(shape: Shape, seed: int) -> Weights:
     """Weights to start from, drawn by seed."""
-    return tuple(np.asarray(weights, dtype=np.float32) for weights in _model(shape, seed).get_weights())
+    drawn = _model(shape, seed).trainable_variables
+    return tuple(np.asarray(variable.value, dtype=np.float32) for variable in drawn)
 
 
 @lru_cache(maxsize=16)

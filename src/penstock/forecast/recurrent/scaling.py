@@ -21,7 +21,7 @@ class MinMax:
     >>> scale.up(np.array([0.5])).tolist()
     [40.0]
 
-    Cui et al., "BGElasor", NPC 2019, §3.
+    Mu et al., "BGElasor", NPC 2019.
     """
 
     low: float

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -27,19 +28,29 @@ class Schedule:
     seed: int
 
 
+@dataclass(frozen=True)
+class Steps:
+    """One epoch from state to state (weights and Adam's memory), the error on a part, and the memory to start with."""
+
+    epoch: Callable[..., Any]
+    error: Callable[..., Any]
+    memory: list[Any]
+
+
 def train(shape: Shape, training: Examples, validation: Examples, schedule: Schedule) -> Weights:
     """The weights of the epoch with the least validation error.
 
     Every epoch sees all windows once, in an order drawn by seed; what does not fill a batch waits for the next epoch.
     """
-    epoch, error, state = _compiled(shape, initial_weights(shape, schedule.seed))
+    steps = _compiled(shape)
+    state = (list(initial_weights(shape, schedule.seed)), steps.memory)
     x, y = (np.asarray(part, dtype=np.float32) for part in training)
     held_out = tuple(np.asarray(part, dtype=np.float32) for part in validation)
     draw = np.random.default_rng(schedule.seed)
     best, least, waited = state[0], float("inf"), 0
     for _ in range(schedule.epochs):
-        state = epoch(state, x, y, _batches(len(x), schedule.batch, draw))
-        reached = float(error(state[0], *held_out))
+        state = steps.epoch(state, x, y, _batches(len(x), schedule.batch, draw))
+        reached = float(steps.error(state[0], *held_out))
         if reached < least * (1 - _LEAST_GAIN):
             best, least, waited = state[0], reached, 0
         elif (waited := waited + 1) >= _PATIENCE:
@@ -53,8 +64,9 @@ def _batches(rows: int, batch: int, draw: np.random.Generator) -> np.ndarray[Any
     return draw.permutation(rows)[: rows // batch * batch].reshape(-1, batch)
 
 
-def _compiled(shape: Shape, weights: Weights) -> tuple[Callable[..., Any], Callable[..., Any], Any]:
-    """One epoch as one compiled call, the error on a part, and the state to start from: weights and Adam's memory."""
+@lru_cache(maxsize=16)
+def _compiled(shape: Shape) -> Steps:
+    """An epoch as one call, for this shape; kept, because compiling takes longer than a small training."""
     keras = load_keras()
     import jax
 
@@ -72,4 +84,4 @@ def _compiled(shape: Shape, weights: Weights) -> tuple[Callable[..., Any], Calla
 
         return jax.lax.scan(step, state, batches)[0]
 
-    return jax.jit(epoch), jax.jit(error), (list(weights), [variable.value for variable in adam.variables])
+    return Steps(jax.jit(epoch), jax.jit(error), [variable.value for variable in adam.variables])

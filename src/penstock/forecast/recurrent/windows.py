@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
@@ -17,6 +19,15 @@ def filled(rates: Rates) -> Rates:
     known = np.flatnonzero(~np.isnan(rates))
     at = np.maximum(np.searchsorted(known, np.arange(len(rates)), side="right") - 1, 0)
     return np.asarray(rates[known[at]], dtype=np.float64)
+
+
+def padded(recent: Sequence[float], window: int) -> Rates:
+    """The last rates as one window; where there are too few, the first of them stands for those before it.
+
+    >>> padded([4.0, 5.0], window=4).tolist()
+    [4.0, 4.0, 4.0, 5.0]
+    """
+    return np.array([*[recent[0]] * (window - len(recent)), *recent], dtype=np.float64)
 
 
 def windows(rates: Rates, window: int, horizon: int) -> tuple[Rates, Rates]:

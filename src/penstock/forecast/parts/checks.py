@@ -1,0 +1,29 @@
+"""Options of forecasters, checked."""
+
+from __future__ import annotations
+
+from penstock.errors import InputError
+
+
+def checked_whole(forecaster: str, option: str, value: object, least: int = 1) -> int:
+    """The value, or an InputError where it is no whole number of at least `least`.
+
+    >>> checked_whole("auto", "day", 0)
+    Traceback (most recent call last):
+    penstock.errors.InputError: forecaster 'auto': day must be whole and at least 1; got 0
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(f"forecaster '{forecaster}': {option} must be whole and at least {least}; got {value!r}")
+    return value
+
+
+def checked_level(forecaster: str, level: object) -> float | None:
+    """The level, None for none, or an InputError where it is not between 0 and 1.
+
+    >>> checked_level("auto", 90)
+    Traceback (most recent call last):
+    penstock.errors.InputError: forecaster 'auto': level must be above 0 and below 1; got 90
+    """
+    if level is None or (isinstance(level, float) and 0 < level < 1):
+        return level
+    raise InputError(f"forecaster '{forecaster}': level must be above 0 and below 1; got {level!r}")
