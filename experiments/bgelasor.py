@@ -8,12 +8,22 @@ from experiments.experiment import Case, Claim, Direction, Experiment
 from experiments.scene import Scene
 
 PAPER = "Mu et al., BGElasor, NPC 2019"
-METRICS = ("cost", "changes", "latency_ms", "replicas")
+METRICS = ("cost", "changes", "late", "latency_ms", "replicas")
 FORECASTER = "auto"  # of every case that has one
+CAREFUL = "CBA, 90 % quantile"
 DAY_S = 1440.0  # a day as it is played, 60 times as fast
 COMMON: dict[str, Any] = {"app": "insensitive", "grouping": "load_balancing", "target_s": 2.0, "day_s": DAY_S}
 PERIODIC = Scene(input="periodic", td_s=5.0, **COMMON)
 FLUCTUATING = Scene(input="fluctuating", td_s=10.0, **COMMON)
+
+NEARLY = (
+    "SPEA's own timetable is near the cheapest at these prices: with a perfect forecast CBA saves 0.3 %, and every "
+    "interval plans anew, so that what was kept for later is often let go before it is needed"
+)
+SPIKES = (
+    "the spikes of this series cannot be foreseen: one step ahead no forecaster here is better than the last value, "
+    "which is what SREA goes by; to plan for more than the mean helps, and costs replicas"
+)
 
 
 def _cases(scene: Scene) -> tuple[Case, ...]:
@@ -24,6 +34,7 @@ def _cases(scene: Scene) -> tuple[Case, ...]:
         case("SPEA", "spea", forecaster=FORECASTER),
         case("SREA", "srea"),
         case("CBA", "cba", forecaster=FORECASTER),
+        case(CAREFUL, "cba", forecaster=f"{FORECASTER}:level=0.9"),
         case("optimal", "optimal", forecaster=FORECASTER),
         case("psps", "psps"),
         case("psps with a forecast", "psps", forecaster=FORECASTER),
@@ -42,9 +53,15 @@ def _experiment(name: str, title: str, scene: Scene) -> Experiment:
         "played in 5 or 10 s, and is the interval. The paper prints no numbers.",
         metrics=METRICS,
         directions=(
-            Direction("CBA costs less than SPEA", (Claim("cost", "CBA", "SPEA"),)),
+            Direction("CBA costs less than SPEA", (Claim("cost", "CBA", "SPEA"),), NEARLY),
             Direction("CBA changes replicas less often than SPEA", (Claim("changes", "CBA", "SPEA"),)),
-            Direction("CBA is faster than SREA, which waits for the load", (Claim("latency_ms", "CBA", "SREA"),)),
+            Direction(
+                "CBA is late less often than SREA, which waits for the load", (Claim("late", "CBA", "SREA"),), SPIKES
+            ),
+            Direction(
+                "CBA for the 90 % quantile is late less often than SREA", (Claim("late", CAREFUL, "SREA"),), SPIKES
+            ),
+            Direction("CBA is faster than SREA", (Claim("latency_ms", "CBA", "SREA"),), SPIKES),
             Direction(
                 "knowing the next epoch is faster than going by the last one",
                 (Claim("latency_ms", "oracle", "psps"),),
