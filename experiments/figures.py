@@ -42,6 +42,7 @@ METRICS = {
     "settled_ms": Metric("latency 2 min after a change, ms", 1),
     "late": Metric("dephased", -1),
     "replicas": Metric("replicas, mean", 1),
+    "workers_saved": Metric("workers saved"),
     "changes": Metric("changes", 0),
     "cost": Metric("cost W", 0),
 }
@@ -88,6 +89,7 @@ def figures_of(result: SimulationResult, input_s: float, r_over: int | None) -> 
         "settled_ms": 1000 * _settled(history, rows),
         "late": result.late_ratio,
         "replicas": replicas,
+        "workers_saved": math.nan if result.workers_saved is None else result.workers_saved,
         "changes": float(result.reconfigurations),
         "cost": sum(cost(counts) for counts in zip(*(history.replicas[row] for row in rows), strict=True)),
         "r_over": float(r_over or result.r_over),

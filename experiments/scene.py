@@ -11,6 +11,7 @@ from penstock.apps import AppOptions, PayloadOptions, find_app
 from penstock.control.analyze import DAY_S
 from penstock.grouping import GROUPINGS
 from penstock.grouping.names import SIMULATED_ONLY
+from penstock.simulator.cluster import Cluster
 from penstock.simulator.options import SimulationOptions
 from penstock.simulator.run import Setup
 from penstock.simulator.scenario import app_scenario, no_sink
@@ -45,6 +46,8 @@ class Scene:
     r_over: int | None = None  # where the paper sets more than the peak needs
     forecaster: str | None = None
     day_s: float = DAY_S  # the length of a day as it is played, for forecasters
+    levels: str | None = None  # of control over workers that host a replica each; None: there is room for all
+    workers: int = 16
 
     @property
     def missing(self) -> str | None:
@@ -68,6 +71,7 @@ class Scene:
             payloads=PayloadOptions(events, seed, self.skew),
             arrivals="poisson",
             day_s=self.day_s,
+            cluster=Cluster(workers=self.workers, levels=self.levels) if self.levels else None,
         )
         return scenario.setup(), trace
 

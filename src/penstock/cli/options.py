@@ -21,7 +21,7 @@ Grouping = Annotated[
 ]
 Td = Annotated[float, typer.Option(help="Length of the control interval, seconds.")]
 Forecaster = Annotated[
-    str | None, typer.Option(help="Size for its forecast: last_value, moving_average:5, drift:5, regression:10.")
+    str | None, typer.Option(help="Size for its forecast: auto, holt_winters, drift:5, trained:folder=models, …")
 ]
 Slots = Annotated[int | None, typer.Option(help="Replicas that all operators may have together.")]
 Cooldown = Annotated[float, typer.Option(help="Seconds an operator must wait to shrink after a change.")]

@@ -1,0 +1,74 @@
+"""A run on Spark workers of its own: one joins, one leaves, one is killed, and every event arrives once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.engine.cluster import ClusterWorkers, await_workers, spark_settings
+from penstock.engine.options import RunOptions
+from penstock.engine.run import Run
+from penstock.infra.processes import is_running
+from penstock.infra.standalone import StandaloneCluster, StandaloneOptions
+from penstock.infra.worker import WorkerState
+from penstock.sinks import CollectSink, collected
+from penstock.sources import TraceSource
+from penstock.topology import Topology
+from penstock.workload import constant
+
+pytestmark = pytest.mark.timeout(400)
+
+COUNT, RATE = 6000, 60.0
+
+
+def passed(event: dict[str, Any]) -> dict[str, Any]:
+    return event
+
+
+def until(true: Callable[[], object], timeout_s: float = 120.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not true():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.2)
+
+
+def test_workers_come_and_go_and_die_while_events_flow(collected_in: Path, tmp_path: Path) -> None:
+    topology = Topology("clustered", pool=2)
+    first = topology.operator("first", passed, inputs=topology.source("numbers"))
+    topology.operator("end", CollectSink(collected_in), inputs=first)
+    source = TraceSource(constant(RATE, COUNT / RATE), [{"n": n} for n in range(COUNT)])
+    with StandaloneCluster(tmp_path / "cluster", StandaloneOptions(cores=7)) as cluster:
+        await_workers(cluster, 2)
+        pids = [cluster.pid(worker.name) for worker in cluster.list()]
+        with Run(topology, source, options=RunOptions(spark=spark_settings(cluster))) as run:
+            workers = ClusterWorkers(cluster, run)
+            hosts = {place.host for place in run.places().values()}
+            assert hosts <= {"worker-1", "worker-2"}
+
+            new = workers.add("local", workers.sizes()["local"][0])
+            assert workers.list()[2].state is WorkerState.STARTING
+            until(lambda: workers.settle() or len(workers.pauses) == 1)
+            pids.append(cluster.pid(new))
+            assert [worker.state for worker in workers.list()] == [WorkerState.AVAILABLE] * 3
+
+            workers.drain("worker-1")
+            workers.remove("worker-1")
+            assert "worker-1" not in {place.host for place in run.places().values()}
+
+            os.kill(cluster.pid("worker-2"), signal.SIGKILL)
+            until(lambda: run.counters().restarts >= 1)
+            assert [worker.name for worker in workers.list()] == [new]
+            assert run.wait(150)
+            counters, pauses = run.fresh_counters(), workers.pauses
+    numbers = [event["n"] for _, event in collected(collected_in)]
+    assert set(numbers) == set(range(COUNT))
+    assert counters.sources == {"numbers": COUNT}
+    assert [pause.why for pause in pauses] == ["worker-3 joined", "worker-1 is stopped"]
+    assert not any(is_running(pid) for pid in pids)
+    print(f"events stood still for {', '.join(f'{pause.seconds:.1f}' for pause in pauses)} s")
