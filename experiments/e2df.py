@@ -13,11 +13,11 @@ ON_WORKERS = replace(SCENE, levels="application")
 STATIC = replace(ON_WORKERS, fixed=(2, 6, 6))
 BOTH = replace(SCENE, levels="both")
 LESS_SAVED = (
-    "with these times the ramp needs 5.0 replicas on average at full use, and 7.1 at S_out = 0.7: at most 49 % of 14 can "
-    "be saved, and replicas are added one at a time, as many as the busiest of them needs; the paper does not say how "
-    "long its operators take"
+    "with these times the ramp needs 5.0 replicas on average at full use, and 7.1 at S_out = 0.7: at most 49 % of 14 "
+    "can be saved, and replicas are added as the busiest of them needs it; the paper does not say how long its "
+    "operators take"
 )
-WORKERS_LEFT = "beyond what is active, five slots are kept free: with 1 to 14 replicas that are 16 workers for a good part of the ramp"
+WORKERS_LEFT = "beyond what is active, five slots are kept free, so that all 16 workers are there for much of the ramp"
 
 EXPERIMENTS = (
     Experiment(
@@ -41,9 +41,9 @@ EXPERIMENTS = (
             Case(label="both levels, psps", policy="psps", scene=BOTH),
             Case(label="incremental, 0.7 and 0.35", policy="incremental:high=0.7,low=0.35", scene=SCENE),
         ),
-        note="Sentences of 5 words; 3 ms to split one, 1.5 ms to count a word and to pass it on. 16 workers of one slot, "
-        "the source takes one. Words are equally frequent, but the busiest of 6 counters gets 22 % of them by its keys. "
-        "psps sizes an operator as if its replicas shared evenly, and with keys they do not: hence its latency.",
+        note="Sentences of 5 words; 3 ms to split one, 1.5 ms to count a word and to pass it on. 16 workers of one "
+        "slot, the source takes one. Words are equally frequent, but the busiest of 6 counters gets 22 % of them by "
+        "its keys. psps sizes an operator as if its replicas shared evenly; with keys they do not: hence its latency.",
         metrics=("saved", "workers_saved", "settled_ms", "latency_ms", "processed", "changes"),
         directions=(
             Direction(

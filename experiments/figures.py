@@ -89,7 +89,7 @@ def figures_of(result: SimulationResult, input_s: float, r_over: int | None) -> 
         "settled_ms": 1000 * _settled(history, rows),
         "late": result.late_ratio,
         "replicas": replicas,
-        "workers_saved": math.nan if result.workers_saved is None else result.workers_saved,
+        **({} if result.workers_saved is None else {"workers_saved": result.workers_saved}),
         "changes": float(result.reconfigurations),
         "cost": sum(cost(counts) for counts in zip(*(history.replicas[row] for row in rows), strict=True)),
         "r_over": float(r_over or result.r_over),

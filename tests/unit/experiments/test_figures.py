@@ -21,6 +21,7 @@ def result(**history: Any) -> Any:
     return SimpleNamespace(
         history=SimpleNamespace(**{**ROWS, **history}),
         saved_resources=0.25,
+        workers_saved=None,
         throughput_degradation=0.1,
         late_ratio=0.2,
         reconfigurations=2,
