@@ -291,7 +291,7 @@ class TestNothingStopsIt:
 
     def test_a_new_model_is_noted(self, shelf, forecaster, caplog):
         shelf.put(Listening(2.0), trained_at="2026-02-02")
-        with caplog.at_level(logging.INFO):
+        with caplog.at_level(logging.INFO, logger="penstock"):
             learn(forecaster, 20.0, 20.0)
         assert caplog.messages == ["series 'tweets': now with model 'drift' of 2026-02-02"]
 
