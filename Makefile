@@ -37,7 +37,7 @@ format: $(READY)  ## let ruff put the code into form
 	$(BIN)/ruff format .
 
 unit: $(READY)  ## tests without Spark, and the examples in docstrings
-	$(PYTEST) --doctest-modules src experiments tests/unit
+	$(PYTEST) -n auto --doctest-modules src experiments tests/unit
 
 spark: $(READY) java  ## tests of the engine on Spark
 	$(PYTEST) tests/spark

@@ -24,7 +24,7 @@ from penstock.workload import constant
 
 pytestmark = pytest.mark.timeout(400)
 
-COUNT, RATE = 6000, 60.0
+COUNT, RATE = 3600, 60.0
 
 
 def passed(event: dict[str, Any]) -> dict[str, Any]:

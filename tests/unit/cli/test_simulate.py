@@ -183,8 +183,8 @@ class TestLevels:
 
     def given(self, tmp_path, *options):
         file = tmp_path / "out.json"
-        arguments = ["simulate", "dns", "--rate", "60", "--duration", "300", "--td", "30", "--json", str(file), *options]
-        ran = CliRunner().invoke(app, arguments)
+        arguments = ["simulate", "dns", "--rate", "60", "--duration", "300", "--td", "30", "--json", str(file)]
+        ran = CliRunner().invoke(app, [*arguments, *options])
         return ran, json.loads(file.read_text())[0] if file.exists() else None
 
     def test_e2df_has_both_levels_by_default(self, tmp_path):
