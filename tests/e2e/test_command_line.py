@@ -68,6 +68,30 @@ def test_psps_sizes_the_twitter_app_by_itself(tmp_path: Path) -> None:
     assert "saved resources" in output
 
 
+def test_cba_plans_ahead_over_forecasts_of_every_operator(tmp_path: Path) -> None:
+    """BGElasor's way: a predictor for each operator's input, a timetable, and its first step carried out."""
+    arguments = ["--trace", str(step_trace(tmp_path)), "--policy", "cba:horizon=4", "--td", "2"]
+    process = start(
+        tmp_path, "twitter", *arguments, "--json", "run.json", "--html", "run.html", "--store", "run.db", *SHORT
+    )
+    output = finished(process)
+    assert process.returncode == 0, output
+    found = summary(tmp_path / "run.json")
+    assert found["events"] == found["processed"] == 2040
+    with sqlite3.connect(tmp_path / "run.db") as store:
+        series = {row[0] for row in store.execute("SELECT DISTINCT series FROM forecasts")}
+        steps = [row[0] for row in store.execute("SELECT DISTINCT step FROM timetables ORDER BY step")]
+        first = store.execute(
+            "SELECT count(*) FROM timetables t JOIN decisions d USING (run, number, operator)"
+            " WHERE t.step = 1 AND t.replicas = d.after"
+        ).fetchone()[0]
+        plans = store.execute("SELECT count(*) FROM timetables WHERE step = 1").fetchone()[0]
+    assert series == {"tweets", "clean", "classify", "author", "store"}
+    assert steps == [1, 2, 3, 4]
+    assert first == plans > 20
+    assert "Timetables" in (tmp_path / "run.html").read_text()
+
+
 def test_a_users_own_topology(tmp_path: Path) -> None:
     """module:topology from the current folder, its events from a file, in micro-batch mode."""
     (tmp_path / "mine.py").write_text(
