@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.errors import InputError
 from penstock.metrics.utilisation import Measure, booked
 from penstock.policy.base import Policy
 from penstock.policy.guards import guarded
@@ -43,21 +42,7 @@ def policies_named(text: str) -> list[str]:
     """
     if text == "all":
         return [spec for name in POLICIES.distinct for spec in VARIANTS.get(name, (name,))]
-    specs: list[str] = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        if specs and _is_option(part, specs[-1]):
-            specs[-1] += f",{part}"
-        else:
-            specs.append(part)
-    if not specs:
-        raise InputError(f"policies: must be all, or names separated by commas; got {text!r}")
-    return list(dict.fromkeys(specs))
-
-
-def _is_option(part: str, spec: str) -> bool:
-    """Whether the part goes on with the options of the policy before it."""
-    name, colon, _ = spec.partition(":")
-    return bool(colon) and name in POLICIES.names and part.partition("=")[0] in POLICIES.options(name)
+    return POLICIES.specs(text)
 
 
 def compete(
