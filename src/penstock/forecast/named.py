@@ -71,7 +71,7 @@ class Named(Generic[Thing]):
             else:
                 found.append(part)
         if not found:
-            raise InputError(f"{self.kind}: must be all, or names separated by commas; got {text!r}")
+            raise InputError(f"{self.kind}: must be names separated by commas; got {text!r}")
         return list(dict.fromkeys(found))
 
     def make(self, spec: str, **options: object) -> Thing:

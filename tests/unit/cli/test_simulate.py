@@ -130,7 +130,7 @@ MISTAKES = {
     ),
     "no policies": (
         ("compare", "twitter", "--trace", "trace.csv", "--policies", ","),
-        "policy: must be all, or names separated by commas; got ','",
+        "policy: must be names separated by commas; got ','",
     ),
     "grouping": (
         (*SIMULATE, "--grouping", "suffle"),

@@ -120,7 +120,7 @@ CASES = {
         ("ramp.csv", "--models", "drift:size=3"),
         "forecaster 'drift': no such option 'size'; known: window",
     ),
-    "no model": (("ramp.csv", "--models", ","), "forecaster: must be all, or names separated by commas; got ','"),
+    "no model": (("ramp.csv", "--models", ","), "forecaster: must be names separated by commas; got ','"),
     "what loads models": (
         ("ramp.csv", "--models", "trained"),
         "--models: 'trained' loads what was trained; name the forecasters to train",

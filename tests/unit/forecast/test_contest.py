@@ -66,7 +66,7 @@ def test_the_yardstick_always_takes_part():
 
 @pytest.mark.parametrize("text", ["", " , "])
 def test_no_names_at_all(text):
-    with pytest.raises(InputError, match="forecaster: must be all, or names separated by commas; got"):
+    with pytest.raises(InputError, match="forecaster: must be names separated by commas; got"):
         models_named(text)
 
 
