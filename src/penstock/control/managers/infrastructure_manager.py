@@ -158,12 +158,13 @@ class InfrastructureManager:
     def _refusal(self, proposal: WorkerProposal, now_s: float) -> str | None:
         if proposal.wish is Wish.START:
             if now_s < self._not_before_s:
-                return f"waits until {self._not_before_s:g} s, as the last start failed"
+                return f"waits for another {self._not_before_s - now_s:.4g} s, as the last start failed"
             if self.rules.most is not None and len(self._workers.list()) >= self.rules.most:
                 return f"{self.rules.most} workers are the most"
         if proposal.wish is Wish.FREE:
             if now_s < self._spared.get(str(proposal.worker), now_s):
-                return f"it could not be freed; not tried again before {self._spared[str(proposal.worker)]:g} s"
+                left_s = self._spared[str(proposal.worker)] - now_s
+                return f"it could not be freed; not tried again for another {left_s:.4g} s"
             return self._denied(str(proposal.worker))
         return None
 

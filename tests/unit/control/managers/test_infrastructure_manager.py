@@ -96,7 +96,7 @@ def test_a_worker_that_is_not_freed_in_time_is_available_again():
         "160 s: infrastructure cancelled free here-2: 1 replicas were still there after 100 s"
     ]
     assert said(manager, "refused") == [
-        "160 s: infrastructure refused free here-2: it could not be freed; not tried again before 260 s"
+        "160 s: infrastructure refused free here-2: it could not be freed; not tried again for another 100 s"
     ]
 
 
