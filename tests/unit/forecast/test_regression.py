@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from penstock.errors import InputError
@@ -127,9 +127,12 @@ def test_whatever_the_points_the_rates_are_numbers_from_zero_to_the_highest(some
 
 
 @given(points(1.0))
+@example(([53, 54], [1.0, 544459.0]))
 def test_the_best_is_no_worse_than_each(some):
+    """An exponential that is too steep for numbers is none, which the test once took for one."""
     best = best_fit(*some)
-    assert all(best.error <= form(*some).error for form in (linear_fit, logarithmic_fit, exponential_fit))
+    fits = [form(*some) for form in (linear_fit, logarithmic_fit, exponential_fit)]
+    assert all(best.error <= fit.error for fit in fits if fit is not None)
 
 
 @given(points(1e3), st.floats(-5, 5), st.floats(-5, 5))
