@@ -6,13 +6,12 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
+from penstock.policy.planning.prices import Prices
 from penstock.report.markup import count, decimal, percent
 from penstock.simulator.history import History
 from penstock.simulator.result import SimulationResult
 
-PRICE, START, STOP, REROUTE = 8000.0, 5000.0, 5000.0, 100.0  # of BGElasor's figure 4
 SETTLED_S = 120.0  # E2DF leaves out the latencies of two minutes after a change
 
 
@@ -99,16 +98,12 @@ def figures_of(result: SimulationResult, input_s: float, r_over: int | None) -> 
 
 
 def cost(replicas: Sequence[int]) -> float:
-    """What a timetable of replicas costs: W = p Σ n_t + Σ (p_up · rises + p_down · falls + p_route · [changed]).
+    """What the replicas of one operator cost, at the prices of BGElasor's figure 4; the first are there already.
 
     >>> cost([1, 3, 2])
     63200.0
-
-    Mu et al., "BGElasor", NPC 2019, equation 5, with the prices of its figure 4.
     """
-    steps = [after - before for before, after in pairwise(replicas)]
-    moves = sum(START * max(0, step) + STOP * max(0, -step) + REROUTE * (step != 0) for step in steps)
-    return PRICE * sum(replicas) + moves
+    return Prices().cost(replicas, start=replicas[0])
 
 
 def measured(runs: Sequence[Mapping[str, float]]) -> dict[str, Measured]:

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from penstock.engine.cluster import ClusterWorkers, await_workers, spark_settings
 from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
-from penstock.infra.processes import is_running
 from penstock.infra.standalone import StandaloneCluster, StandaloneOptions
 from penstock.infra.worker import WorkerState
 from penstock.sinks import CollectSink, collected
@@ -50,6 +50,10 @@ def test_workers_come_and_go_and_die_while_events_flow(collected_in: Path, tmp_p
             workers = ClusterWorkers(cluster, run)
             hosts = {place.host for place in run.places().values()}
             assert hosts <= {"worker-1", "worker-2"}
+            sits = workers.where("first", 1)
+            assert sits in hosts
+            assert workers.site("first", str(sits), active={0}, pool=2) == 1
+            assert workers.site("first", str(sits), active={0, 1}, pool=2) is None
 
             new = workers.add("local", workers.sizes()["local"][0])
             assert workers.list()[2].state is WorkerState.STARTING
@@ -70,5 +74,5 @@ def test_workers_come_and_go_and_die_while_events_flow(collected_in: Path, tmp_p
     assert set(numbers) == set(range(COUNT))
     assert counters.sources == {"numbers": COUNT}
     assert [pause.why for pause in pauses] == ["worker-3 joined", "worker-1 is stopped"]
-    assert not any(is_running(pid) for pid in pids)
+    assert not any(psutil.pid_exists(pid) for pid in pids)
     print(f"events stood still for {', '.join(f'{pause.seconds:.1f}' for pause in pauses)} s")

@@ -100,13 +100,11 @@ class ClusterWorkers:
 
     def where(self, operator: str, replica: int) -> str | None:
         """The worker that a replica sits on."""
-        place = self._run.places().get((operator, replica))
-        return place.host if place is not None else None
+        return self._run.hosts().get((operator, replica))
 
     def site(self, operator: str, worker: str, active: Collection[int], pool: int) -> int | None:
         """A replica on that worker that could be activated."""
-        places = self._run.places()
-        here = [n for (name, n), place in places.items() if name == operator and place.host == worker]
+        here = [n for (name, n), host in self._run.hosts().items() if name == operator and host == worker]
         return min((n for n in here if n < pool and n not in active), default=None)
 
     def _soon_finished(self) -> bool:

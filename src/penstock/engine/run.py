@@ -218,6 +218,10 @@ class Run:
             if key[0] in self.topology.operators
         }
 
+    def hosts(self) -> dict[tuple[str, int], str]:
+        """Where each replica sits, as it said itself: its worker, or its machine. Asks Spark nothing."""
+        return {key: place.host for key, place in self._ledger.places().items() if key[0] in self.topology.operators}
+
     def online_states(self) -> dict[str, dict[str, int]]:
         """For each operator whose grouping is online shuffle: how many of those who send to it are in which state."""
         return self._exchange.states()

@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock.errors import InputError
 from penstock.forecast.base import NotReady, Rates, checked_horizon, checked_rate
-from penstock.forecast.recurrent.windows import filled
+from penstock.forecast.parts.windows import filled
 
 LEAST = 200  # rates before the first fit
 MOST = 2000  # rates that a fit in a running loop looks back

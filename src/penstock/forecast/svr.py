@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from penstock.errors import InputError
 from penstock.forecast.base import NotReady, Rates, checked_horizon, checked_rate
-from penstock.forecast.recurrent.windows import padded, windows
+from penstock.forecast.parts.windows import padded, remember, windows
 
 _COST = 1.0  # of an error outside the tube, on the scale of standard deviations
 _TUBE = 0.05  # of a standard deviation: errors within it are none
@@ -84,9 +83,7 @@ class Svr:
 
     def learn(self, rate: float) -> None:
         """Take in a rate and forget the one that leaves the window; the regressions stay as they are."""
-        rate = checked_rate(rate)
-        if not math.isnan(rate) or self._recent:
-            self._recent.append(self._recent[-1] if math.isnan(rate) else rate)
+        remember(self._recent, checked_rate(rate))
 
     def forecast(self, horizon: int) -> Rates:
         """What the regressions expect, none below 0."""

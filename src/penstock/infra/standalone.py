@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import EngineError, InputError
-from penstock.infra.processes import end_process, free_port, is_running, start_process
+from penstock.infra.processes import Process, end_process, free_port, is_running, start_process
 from penstock.infra.worker import WORKER_NAME, Worker, WorkerSize, WorkerState
 
 REGION = "local"
@@ -37,8 +37,8 @@ class StandaloneOptions:
 
 
 @dataclass(slots=True)
-class _Process:
-    pid: int
+class _Started:
+    process: Process
     port: int
     since_s: float
     state: WorkerState = WorkerState.STARTING
@@ -56,9 +56,9 @@ class StandaloneCluster:
         self.folder = folder
         self.options = options or StandaloneOptions()
         self._now = now
-        self._master: int | None = None
+        self._master: Process | None = None
         self._port, self._web_port = free_port(), free_port()
-        self._workers: dict[str, _Process] = {}
+        self._workers: dict[str, _Started] = {}
         self._ended_s = 0.0
         self._count = 0
 
@@ -101,7 +101,7 @@ class StandaloneCluster:
 
     def list(self) -> Sequence[Worker]:
         """The Workers whose processes run, the oldest first."""
-        for name in [name for name, one in self._workers.items() if not is_running(one.pid)]:
+        for name in [name for name, one in self._workers.items() if not is_running(one.process)]:
             self._forget(name)
         alive = self._alive() if any(one.state is WorkerState.STARTING for one in self._workers.values()) else set()
         for one in self._workers.values():
@@ -123,8 +123,8 @@ class StandaloneCluster:
         arguments = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(free_port())]
         arguments += ["--cores", str(self.options.cores), "--memory", f"{self.options.memory_mb}M"]
         arguments += ["--work-dir", str(self.folder / name), self.url]
-        pid = self._launch("org.apache.spark.deploy.worker.Worker", arguments, name, {WORKER_NAME: name})
-        self._workers[name] = _Process(pid, port, self._now())
+        process = self._launch("org.apache.spark.deploy.worker.Worker", arguments, name, {WORKER_NAME: name})
+        self._workers[name] = _Started(process, port, self._now())
         return name
 
     def drain(self, name: str) -> None:
@@ -137,14 +137,14 @@ class StandaloneCluster:
 
     def remove(self, name: str) -> None:
         """Stop it, and with it its executors."""
-        end_process(self._known(name).pid)
+        end_process(self._known(name).process)
         self._forget(name)
 
     def pid(self, name: str) -> int:
-        """The process of a Worker."""
-        return self._known(name).pid
+        """The id of a Worker's process."""
+        return self._known(name).process.pid
 
-    def _launch(self, main: str, arguments: Sequence[str], name: str, environment: Mapping[str, str]) -> int:
+    def _launch(self, main: str, arguments: Sequence[str], name: str, environment: Mapping[str, str]) -> Process:
         import pyspark
 
         home = Path(pyspark.__file__).parent
@@ -160,7 +160,7 @@ class StandaloneCluster:
     def _forget(self, name: str) -> None:
         self._ended_s += self._now() - self._workers.pop(name).since_s
 
-    def _known(self, name: str) -> _Process:
+    def _known(self, name: str) -> _Started:
         if name not in self._workers:
             raise InputError(f"worker '{name}': is not running; known: {', '.join(self._workers) or 'none'}")
         return self._workers[name]

@@ -26,7 +26,7 @@ def test_a_machine_by_hand():
 def test_it_says_what_the_library_says():
     from sklearn.svm import SVR
 
-    from penstock.forecast.recurrent.windows import windows
+    from penstock.forecast.parts.windows import windows
 
     seen, after = windows(WAVE[:300], 8, 3)
     middle, spread = seen.mean(), seen.std()

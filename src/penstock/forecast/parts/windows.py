@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,6 +21,19 @@ def filled(rates: Rates) -> Rates:
     known = np.flatnonzero(~np.isnan(rates))
     at = np.maximum(np.searchsorted(known, np.arange(len(rates)), side="right") - 1, 0)
     return np.asarray(rates[known[at]], dtype=np.float64)
+
+
+def remember(recent: deque[float], rate: float) -> None:
+    """Take a rate into the window of the last ones; a missing one is the last known, and nothing before the first.
+
+    >>> recent = deque([4.0], maxlen=2)
+    >>> remember(recent, math.nan), remember(recent, 6.0), list(recent)
+    (None, None, [4.0, 6.0])
+    """
+    if not math.isnan(rate):
+        recent.append(rate)
+    elif recent:
+        recent.append(recent[-1])
 
 
 def padded(recent: Sequence[float], window: int) -> Rates:

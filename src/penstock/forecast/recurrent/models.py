@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,10 +10,10 @@ import numpy as np
 
 from penstock.errors import InputError
 from penstock.forecast.base import NotReady, Rates, checked_horizon, checked_rate
+from penstock.forecast.parts.windows import padded, remember, windows
 from penstock.forecast.recurrent.network import Network, Shape, check_installed
 from penstock.forecast.recurrent.scaling import MinMax
 from penstock.forecast.recurrent.training import Examples, Schedule, train
-from penstock.forecast.recurrent.windows import padded, windows
 
 _HELD_OUT = 0.2  # of the windows, where no validation part is given
 
@@ -74,9 +73,7 @@ class Recurrent:
 
     def learn(self, rate: float) -> None:
         """Take in a rate and forget the one that leaves the window; the network stays as it is."""
-        rate = checked_rate(rate)
-        if not math.isnan(rate) or self._recent:
-            self._recent.append(self._recent[-1] if math.isnan(rate) else rate)
+        remember(self._recent, checked_rate(rate))
 
     def forecast(self, horizon: int) -> Rates:
         """The network's outputs as rates, none below 0."""

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.forecast.recurrent.windows import filled, padded, windows
+from penstock.forecast.parts.windows import filled, padded, windows
 
 
 def test_every_window_and_what_came_after_it():
