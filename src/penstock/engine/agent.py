@@ -26,16 +26,15 @@ from penstock.engine.mailbox import Mailbox
 from penstock.engine.messages import (
     LENGTH,
     MAX_FRAME_BYTES,
-    BatchEnd,
     Downward,
     Hello,
     OnlineNews,
     Position,
     Proof,
+    Question,
     Report,
     Reports,
     Routing,
-    StartQuery,
     Upward,
     downward,
     frame,
@@ -106,7 +105,7 @@ class Agent:
         self._roles: deque[Role] = deque(maxlen=KEPT_ROLES)
         self._answers: dict[int, Position] = {}
         self._answered = threading.Condition()
-        self._waiting: StartQuery | BatchEnd | None = None
+        self._waiting: Question | None = None
         self._first_routing = threading.Event()
         self._wake, self._woken = socket.socketpair()
         self._wake.setblocking(False)
@@ -128,7 +127,7 @@ class Agent:
         """Wait until the driver has been heard at least once."""
         return self._first_routing.wait(timeout_s)
 
-    def ask(self, question: StartQuery | BatchEnd) -> int:
+    def ask(self, question: Question) -> Position:
         """The driver's answer; asked again after every broken connection until the time is over."""
         with self._answered:
             self._answers.pop(question.batch, None)
@@ -138,7 +137,7 @@ class Agent:
             self._waiting = None
             if not answered:
                 raise TimeoutError(f"the driver did not answer within {ANSWER_TIMEOUT_S:g} s: {question}")
-            return self._answers.pop(question.batch).position
+            return self._answers.pop(question.batch)
 
     def _serve(self) -> None:
         while not self.routing.closing:  # after that, there is nobody to come back to
@@ -170,7 +169,7 @@ class Agent:
             role.forget_sent()
 
     def _talk(self, connection: socket.socket) -> None:
-        asked: StartQuery | BatchEnd | None = None
+        asked: Question | None = None
         self._take_all()  # the routing may have come along with the driver's proof
         while True:
             waiting = self._waiting

@@ -15,11 +15,12 @@ from penstock.engine.messages import (
     LENGTH,
     MAX_FRAME_BYTES,
     BatchEnd,
-    Downward,
+    Halted,
     Hello,
     OnlineNews,
     Position,
     Proof,
+    Question,
     Reports,
     Routing,
     StartQuery,
@@ -49,7 +50,7 @@ class ControlServer:
         self._paused = False
         self._error: OSError | None = None
         self.on_reports: Callable[[Reports], Iterable[OnlineNews] | None] = lambda _: None  # returns what to answer
-        self.on_question: Callable[[StartQuery | BatchEnd], int] = lambda _: 0
+        self.on_question: Callable[[Question], Position] = lambda asked: Position(asked.batch, 0)
 
     def start(self) -> int:
         """Listen; the port."""
@@ -157,10 +158,8 @@ class ControlServer:
             for news in self.on_reports(message) or ():
                 writer.write(frame(news))
             self._writers[writer] = message.poll
-        elif isinstance(message, StartQuery | BatchEnd):
-            position = self.on_question(message)
-            reply: Downward = Position(message.batch, position)
-            writer.write(frame(reply))
+        elif isinstance(message, StartQuery | BatchEnd | Halted):
+            writer.write(frame(self.on_question(message)))
 
 
 async def _receive(reader: asyncio.StreamReader, limit: int) -> Any:

@@ -114,7 +114,8 @@ class ClusterWorkers:
         return sum(times_s) <= LONGEST_DRAIN_S
 
     def _renew(self, why: str, between: Callable[[], None]) -> None:
-        seconds = self._run.lay_out_anew(self._run.pools, between)
+        seconds = self._run.lay_out_anew(self._run.pools)
+        between()
         self.pauses.append(Pause(self._run.clock.now(), why, seconds))
         log.info("pools laid out anew, as %s: events stood still for %.2f s", why, seconds)
 

@@ -94,11 +94,26 @@ class BatchEnd(msgspec.Struct, tag=True):
     position: int
 
 
-class Position(msgspec.Struct, tag=True):
-    """Driver to source slot: the answer to both, the position as the driver has it on disk."""
+class Halted(msgspec.Struct, tag=True):
+    """Source slot to driver: sources are to stop, and this is the first event that I have not sent."""
+
+    generation: int
+    source: str
+    slot: int
+    batch: int
+    position: int
+    version: int  # of the routing that said so
+
+
+class Position(msgspec.Struct, tag=True, omit_defaults=True):
+    """Driver to source slot: the answer to all three, the position as the driver has it on disk.
+
+    `until`: another shift sends from there on.
+    """
 
     batch: int
     position: int
+    until: int | None = None
 
 
 class OperatorRouting(msgspec.Struct, frozen=True):
@@ -116,6 +131,7 @@ class Routing(msgspec.Struct, tag=True, frozen=True):
     version: int
     operators: dict[str, OperatorRouting]
     epoch_s: float | None = None  # when the sources start; None: not yet
+    shift: int = 0  # whose sources send
     stopping: bool = False  # sources send nothing more
     closing: bool = False  # nothing is in flight: operators are closed
     poll: int = 0  # report at once when this grows
@@ -150,7 +166,8 @@ class OnlineNews(msgspec.Struct, tag=True):
     replies: list[ReplyOf]
 
 
-Upward = Hello | Proof | Reports | StartQuery | BatchEnd
+Question = StartQuery | BatchEnd | Halted
+Upward = Hello | Proof | Reports | StartQuery | BatchEnd | Halted
 Downward = Hello | Proof | Routing | Position | OnlineNews
 
 _encoder = msgspec.msgpack.Encoder()
