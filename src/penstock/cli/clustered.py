@@ -17,6 +17,7 @@ from penstock.engine.cluster import ClusterWorkers, await_workers
 from penstock.engine.layout import lay_out
 from penstock.engine.run import SPARE_SLOTS, Run
 from penstock.errors import InputError
+from penstock.infra.executors import Executors
 from penstock.infra.standalone import StandaloneCluster, StandaloneOptions
 from penstock.names import one_of
 from penstock.policy.base import Policy
@@ -68,9 +69,9 @@ def cluster_request(kind: str | None, workers: str | None, replicas: int) -> Clu
 
 
 def new_cluster(request: ClusterRequest, topology: Topology, folder: Path) -> StandaloneCluster:
-    """Workers that can each hold all pools, so that one alone can carry the run on."""
+    """Workers that can each hold all pools of two shifts, so that one alone can carry the run on."""
     pools = {name: range(operator.pool) for name, operator in topology.operators.items()}
-    cores = lay_out(topology, pools).tasks + SPARE_SLOTS
+    cores = 2 * lay_out(topology, pools).tasks + SPARE_SLOTS
     return StandaloneCluster(folder / "cluster", StandaloneOptions(capacity=request.capacity, cores=cores))
 
 
@@ -89,7 +90,7 @@ class Clustered:
     """A run on its cluster: the managers, and what they did."""
 
     def __init__(self, cluster: StandaloneCluster, run: Run, policy: Policy, rules: LevelRules) -> None:
-        self.workers = ClusterWorkers(cluster, run)
+        self.workers = ClusterWorkers(cluster, run, Executors(run.spark))
         self._since_s = run.clock.now()
         sources = list(run.topology.sources)
         self.levels = TwoLevels(

@@ -41,7 +41,7 @@ from penstock.engine.messages import (
     proof,
 )
 from penstock.engine.program import Channel, Program
-from penstock.infra.worker import WORKER_NAME
+from penstock.infra.worker import WORKER_NAME, executor_here
 from penstock.metrics.counters import ReplicaCounters
 
 RETRY_S = 0.5
@@ -98,7 +98,7 @@ class Agent:
 
     def __init__(self, run: str, channel: Channel, routing: Routing) -> None:
         self.pid = os.getpid()
-        self._host = os.environ.get(WORKER_NAME) or socket.gethostname()
+        self._host = os.environ.get(WORKER_NAME) or executor_here() or socket.gethostname()
         self.routing = routing
         self._run = run
         self._channel = channel

@@ -132,6 +132,7 @@ class Routing(msgspec.Struct, tag=True, frozen=True):
     operators: dict[str, OperatorRouting]
     epoch_s: float | None = None  # when the sources start; None: not yet
     shift: int = 0  # whose sources send
+    turn: int = 0  # up to this one, shifts may process events whose order counts
     stopping: bool = False  # sources send nothing more
     closing: bool = False  # nothing is in flight: operators are closed
     poll: int = 0  # report at once when this grows

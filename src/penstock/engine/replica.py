@@ -27,6 +27,7 @@ TOGETHER_S = 0.02  # process_many gets no more events than take about this long,
 BEHIND_S = 0.25  # or this long when many more wait
 MOST_AT_ONCE = 4096
 ROUTING_TIMEOUT_S = 10.0
+TURN_S = 0.01
 
 
 def pass_by(program: Program, level: int, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
@@ -80,6 +81,7 @@ class OperatorReplica:
         agent.join(Role(self._report, lambda counters: setattr(counters, "queued", inbox.waiting), outbox.mail))
         if program.realtime:
             agent.wait_for_routing(ROUTING_TIMEOUT_S)
+            self._await_turn()
         routing = self._routing
         flushed = time.perf_counter()
         while (events := self._next(inbox)) is not None:
@@ -97,6 +99,12 @@ class OperatorReplica:
         if (rows := outbox.rows(routing())) is not None:
             yield rows
         agent.wake()
+
+    def _await_turn(self) -> None:
+        """Where order counts: process nothing before the shift before has finished."""
+        if self._operator.spec.in_order:
+            while self._agent.routing.turn < self._program.shift and not self._inbox.broken:
+                time.sleep(TURN_S)
 
     def _next(self, inbox: Inbox) -> Events[Any] | None:
         """The next events; for process_many, as many as wait and fit into one call."""

@@ -36,7 +36,7 @@ from penstock.engine.queries import MicroBatchQuery, Query, RealTimeQuery
 from penstock.engine.rota import Books, Rota
 from penstock.engine.routing import RoutingTable
 from penstock.engine.session import REALTIME, check_java, check_session, check_slots, open_session
-from penstock.engine.shifts import check_pools, keeps_order
+from penstock.engine.shifts import check_pools
 from penstock.engine.supervisor import Supervisor
 from penstock.errors import EngineError, InputError
 from penstock.grouping.names import SIMULATED_ONLY
@@ -165,20 +165,19 @@ class Run:
         self._feed.stop()
         self._routing.use(utilisation)
 
-    def lay_out_anew(self, pools: Mapping[str, Sequence[int]], timeout_s: float = 30.0) -> float:
+    def lay_out_anew(self, pools: Mapping[str, Sequence[int]]) -> float:
         """Have other pools, or the same on other workers, with nothing lost; how long no source could send.
 
         The next shift starts while the present one goes on. When it is ready it takes over, and the present one
-        finishes what it has; first, where events of one key must stay in order. If that takes longer than the time,
-        or the next shift is not ready in time, everything goes on as it was, and an EngineError says so.
+        finishes what it has. If the next is not ready in time, everything goes on as it was, and an EngineError says
+        so.
         """
         if self.options.mode != "realtime":
             raise InputError("pools: in micro-batch mode every batch is laid out anew over the active replicas")
         if self._rota is None:
             raise EngineError("the run has not been started")
         check_pools(self.topology, pools, self.active)
-        layout = lay_out(self.topology, pools, self.options.source_slots)
-        return self._rota.take_over(layout, in_order=keeps_order(self.topology), timeout_s=timeout_s)
+        return self._rota.take_over(lay_out(self.topology, pools, self.options.source_slots))
 
     def wait_settled(self, timeout_s: float) -> bool:
         """Wait until no earlier shift is at work any more; False if the time is over first."""

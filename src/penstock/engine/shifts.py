@@ -1,7 +1,8 @@
 """A shift: one layout of the pools at work, a query of its own with a checkpoint of its own.
 
 Two can be at work at the same time. The next one starts while the last goes on; when all its replicas are ready, the
-sources of the last stop and those of the next go on from there. The last finishes what it has and is ended.
+sources of the last stop and those of the next go on from there. The last finishes what it has and is ended. Until then
+operators of the next that process events of one key in order only queue them.
 """
 
 from __future__ import annotations
@@ -49,11 +50,3 @@ def check_pools(topology: Topology, pools: Mapping[str, Sequence[int]], active: 
                 f"{operator}: its pool must have the active replicas and none beyond 0..{operator.pool - 1}; "
                 f"missing: {missing}, beyond: {wrong}"
             )
-
-
-def keeps_order(topology: Topology) -> bool:
-    """Whether events of one key must be processed in order: then the last shift finishes before the next begins."""
-    return any(operator.grouping in ORDERED for operator in topology.operators.values())
-
-
-ORDERED = ("fields", "key_groups")

@@ -108,6 +108,11 @@ class Operator:
     cost_by: str | Callable[[Any], object] | None = None  # what the time of an event depends on
     grouping_options: OnlineShuffleOptions | None = None  # of `online_shuffle`
 
+    @property
+    def in_order(self) -> bool:
+        """Whether events of one key are processed in order."""
+        return self.grouping in ("fields", "key_groups")
+
     def __getitem__(self, stream: str) -> Stream:
         """The named output stream, to be given as an input of another operator."""
         return Stream(self.name, stream)

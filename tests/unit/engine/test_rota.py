@@ -17,7 +17,7 @@ from penstock.engine.numbers import first_batch
 from penstock.engine.positions import Positions
 from penstock.engine.rota import Books, Rota
 from penstock.engine.routing import RoutingTable
-from penstock.engine.shifts import check_pools, keeps_order
+from penstock.engine.shifts import check_pools
 from penstock.errors import EngineError, InputError
 from penstock.metrics.counters import ReplicaCounters
 from penstock.topology import Topology
@@ -81,17 +81,17 @@ class Plant:
     def version(self) -> int:
         return self.routing.current.version
 
-    def take_over(self, **how: Any) -> Taking:
-        return Taking(self.rota, self.layout, **({"in_order": False, "timeout_s": 5.0} | how))
+    def take_over(self) -> Taking:
+        return Taking(self.rota, self.layout)
 
 
 class Taking:
     """A take-over in a thread of its own."""
 
-    def __init__(self, rota: Rota, layout: Any, **how: Any) -> None:
+    def __init__(self, rota: Rota, layout: Any) -> None:
         self.error: Exception | None = None
         self.pause_s = -1.0
-        self._work = lambda: rota.take_over(layout, **how)
+        self._work = lambda: rota.take_over(layout)
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
@@ -176,28 +176,27 @@ def test_a_last_shift_that_dies_sends_again_what_it_had_sent_and_no_more(plant: 
     assert plant.rota.wait_settled(5)
 
 
-def test_in_order_the_last_finishes_before_the_next_begins(plant: Plant) -> None:
+def test_events_whose_order_counts_wait_until_the_last_shift_has_finished(plant: Plant) -> None:
     plant.report(0, sent=40, done=33)
-    taking = plant.take_over(in_order=True)
+    taking = plant.take_over()
     plant_ready_and_halted(plant, 40)
-    time.sleep(0.2)
-    assert (plant.routing.current.shift, plant.routing.current.stopping) == (0, True)
+    taking.done()
+    assert (plant.routing.current.shift, plant.routing.current.turn) == (1, 0)
     plant.report(0, sent=40, done=40)
-    assert taking.done().error is None
-    assert plant.routing.current.shift == 1
     assert plant.rota.wait_settled(5)
+    assert plant.routing.current.turn == 1
 
 
-def test_what_is_not_finished_in_time_stays_with_the_last_shift(plant: Plant) -> None:
-    plant.report(0, sent=40, done=33)
-    taking = plant.take_over(in_order=True, timeout_s=0.2)
-    plant_ready_and_halted(plant, 40)
-    assert str(taking.done().error) == "pools stay as they are: events were still in flight after 0.2 s"
-    assert (plant.routing.current.shift, plant.routing.current.stopping) == (0, False)
+def test_a_take_over_that_failed_can_be_tried_again(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rotas, "HALT_WITHIN_S", 0.1)
+    taking = plant.take_over()
+    until(lambda: len(plant.supervisors) == 2)
+    plant.report(1)
+    assert taking.done().error is not None
     assert plant.supervisors[1].stopped
     assert not plant.supervisors[0].stopped
     assert plant.ledger.heard(1) == set()
-    # and it can be tried again
+    monkeypatch.setattr(rotas, "HALT_WITHIN_S", 5.0)
     taking = plant.take_over()
     until(lambda: len(plant.supervisors) == 3)
     plant.report(2)
@@ -288,11 +287,3 @@ def test_pools_that_cannot_be() -> None:
         check_pools(topology, {"o": [0, 3]}, {"o": (0, 1)})
     with pytest.raises(InputError, match=r"operator 'o'.*missing: \[0\]"):
         check_pools(topology, {}, {"o": (0,)})
-
-
-def test_order_matters_where_events_go_by_key() -> None:
-    topology = Topology("t")
-    one = topology.operator("one", print, inputs=topology.source("s"))
-    assert not keeps_order(topology)
-    topology.operator("other", print, inputs=one, grouping="fields", key="word")
-    assert keeps_order(topology)
