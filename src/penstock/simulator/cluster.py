@@ -22,6 +22,7 @@ from penstock.simulator.plant import Plant
 
 LEVELS = ("static", "application", "both")
 START_S = 12.0  # a new Worker of Spark Standalone until it runs tasks
+DEFAULT_REGIONS = (Region(name="here", sizes=(WorkerSize(name="one", capacity=1),), start_s=START_S),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +36,7 @@ class Cluster:
 
     workers: int
     levels: str = "both"
-    regions: tuple[Region, ...] = (Region(name="here", sizes=(WorkerSize(name="one", capacity=1),), start_s=START_S),)
+    regions: tuple[Region, ...] = DEFAULT_REGIONS
     application: ApplicationRules = field(default_factory=ApplicationRules)
     region: RegionRules = field(default_factory=RegionRules)
     infrastructure: InfrastructureRules = field(default_factory=InfrastructureRules)
