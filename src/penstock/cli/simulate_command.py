@@ -21,7 +21,10 @@ BalanceBy = Annotated[str, typer.Option(help="What load_balancing looks at: book
 Levels = Annotated[
     str | None, typer.Option(help="Replicas on workers: static, application, or both come and go (e2df's default).")
 ]
-Workers = Annotated[int | None, typer.Option(help="Workers that host one replica each; what the peak needs, and 1.")]
+Workers = Annotated[int | None, typer.Option(help="Workers, at most; as many as the peak needs, and 1.")]
+Regions = Annotated[
+    str | None, typer.Option(help="Where workers are: near;far:capacity=4,price=0.6,start=30,delay_ms=20.")
+]
 Calibrate = Annotated[str | None, typer.Option(help="Store of a live run: take hop delay and times from it.")]
 
 
@@ -54,6 +57,7 @@ def simulate(
     cooldown: given.Cooldown = 0.0,
     levels: Levels = None,
     workers: Workers = None,
+    regions: Regions = None,
     events: given.EventsFile = None,
     seed: given.Seed = 0,
     json_file: given.JsonFile = None,
@@ -94,6 +98,7 @@ def compare(
     cooldown: given.Cooldown = 0.0,
     levels: Levels = None,
     workers: Workers = None,
+    regions: Regions = None,
     events: given.EventsFile = None,
     seed: given.Seed = 0,
     json_file: given.JsonFile = None,
@@ -137,5 +142,5 @@ def _simulate(chosen: dict[str, Any], specs: list[str] | None) -> None:
 
 _AS_GIVEN = (
     *("trace", "rate", "mean_rate", "speedup", "grouping", "balance_by", "forecaster"),
-    *("slots", "arrivals", "skew", "events", "calibrate", "levels", "workers"),
+    *("slots", "arrivals", "skew", "events", "calibrate", "levels", "workers", "regions"),
 )

@@ -215,3 +215,50 @@ class TestLevels:
         ran, _ = self.given(tmp_path, *options)
         assert ran.exit_code == 2
         assert message in " ".join(ran.output.split())
+
+
+class TestRegions:
+    """Workers in several regions: `--regions`."""
+
+    def given(self, *options):
+        arguments = ("simulate", "dns", "--rate", "150", "--duration", "600", "--td", "30", "--policy", "e2df")
+        return results(*arguments, *options)[0]
+
+    def test_what_each_region_came_to(self):
+        result = self.given("--regions", "near:capacity=2,price=1,start=10; far:capacity=4,price=0.6,start=30")
+        assert result["regions"].keys() == {"near", "far"}
+        far = result["regions"]["far"]
+        assert far["price"] == pytest.approx(0.6 * far["worker_seconds"])
+        assert far["worker_seconds"] > 0
+
+    def test_latency_shows_the_delay(self):
+        near, far = (
+            self.given("--regions", f"near:capacity=2;far:capacity=4,delay_ms={delay}")["latency_ms"]["mean"]
+            for delay in (0, 200)
+        )
+        assert far > near + 20
+
+
+REGIONS = (*SIMULATE, "--levels", "both", "--regions")
+REGION_MISTAKES = {
+    "no levels": ((*SIMULATE, "--regions", "near"), "--regions needs --levels static, application or both"),
+    "no region": ((*REGIONS, ";"), "--regions: must name regions, each once"),
+    "twice": ((*REGIONS, "a;a:price=2"), "--regions: must name regions, each once"),
+    "no number": ((*REGIONS, "a:price=cheap"), "--regions: region 'a': price must be a number; got 'cheap'"),
+    "no value": ((*REGIONS, "a:price"), "--regions: region 'a': price must be a number; got ''"),
+    "half a slot": ((*REGIONS, "a:capacity=1.5"), "--regions: region 'a': capacity must be a whole number; got 1.5"),
+    "no slot": ((*REGIONS, "a:capacity=0"), "worker size 'a': capacity must be at least 1 replica; got 0"),
+    "negative delay": ((*REGIONS, "a:delay_ms=-1"), "region 'a': delay_s must be at least 0; got -0.001"),
+    "least_work": (
+        (*REGIONS, "a;b:delay_ms=9", "--grouping", "least_work"),
+        "grouping 'least_work' knows no delays between regions",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REGION_MISTAKES)
+def test_a_mistake_in_regions(case: str) -> None:
+    arguments, sentence = REGION_MISTAKES[case]
+    done = penstock(*arguments)
+    assert done.exit_code == 2, done.output
+    assert "".join(sentence.split()) in "".join(done.output.split())
