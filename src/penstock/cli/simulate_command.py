@@ -22,6 +22,7 @@ Levels = Annotated[
     str | None, typer.Option(help="Replicas on workers: static, application, or both come and go (e2df's default).")
 ]
 Workers = Annotated[int | None, typer.Option(help="Workers that host one replica each; what the peak needs, and 1.")]
+Kept = Annotated[str | None, typer.Option("--store", help="Keep the intervals there: a file or a database URL.")]
 Calibrate = Annotated[str | None, typer.Option(help="Store of a live run: take hop delay and times from it.")]
 
 
@@ -55,6 +56,7 @@ def simulate(
     levels: Levels = None,
     workers: Workers = None,
     events: given.EventsFile = None,
+    store: Kept = None,
     seed: given.Seed = 0,
     json_file: given.JsonFile = None,
     html: given.HtmlFile = None,
@@ -95,6 +97,7 @@ def compare(
     levels: Levels = None,
     workers: Workers = None,
     events: given.EventsFile = None,
+    store: Kept = None,
     seed: given.Seed = 0,
     json_file: given.JsonFile = None,
     html: given.HtmlFile = None,
@@ -137,5 +140,5 @@ def _simulate(chosen: dict[str, Any], specs: list[str] | None) -> None:
 
 _AS_GIVEN = (
     *("trace", "rate", "mean_rate", "speedup", "grouping", "balance_by", "forecaster"),
-    *("slots", "arrivals", "skew", "events", "calibrate", "levels", "workers"),
+    *("slots", "arrivals", "skew", "events", "calibrate", "levels", "workers", "store"),
 )

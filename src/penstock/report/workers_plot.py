@@ -71,7 +71,7 @@ def _states(axes: Axes, series: WorkersOverTime) -> dict[str, Artist]:
 def _slots(axes: Axes, series: WorkersOverTime) -> dict[str, Artist]:
     axes.stairs(series.used, series.edges_s, fill=True, color=BLUE, alpha=0.18, linewidth=0)
     return {
-        "offered": axes.stairs(series.offered, series.edges_s, baseline=None, color=INK, linewidth=1.5),
+        "offered": axes.stairs(series.offered, series.edges_s, baseline=None, color=GREY, linewidth=2.8),
         "used": axes.stairs(series.used, series.edges_s, baseline=None, color=BLUE, linewidth=1.5),
     }
 
