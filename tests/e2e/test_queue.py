@@ -7,14 +7,20 @@ import select
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from typing import Any
 
 import pytest
 
+from penstock.apps import AppOptions, PayloadOptions, find_app
+from penstock.apps.wordcount import SERVICE_MS
+from penstock.engine.run import Run
 from penstock.sinks.amqp import AmqpQueue
 from penstock.sinks.queue import QueueSink
+from penstock.sources import TraceSource
+from penstock.workload import constant
 
 from .broker import Broker, free_port, server
 
@@ -190,6 +196,25 @@ def test_a_broker_that_does_not_want_us(change: Any, said: str, broker: Broker) 
         QueueSink(change(broker.url), "counts").check()
     assert "guest" not in str(raised.value)
     assert "wrong" not in str(raised.value)
+
+
+def test_the_word_count_on_spark_publishes_every_count(broker: Broker) -> None:
+    """Two replicas of the consumer, whose connections are cut while events flow: every count comes, under one id."""
+    sentences = find_app("wordcount").payloads(PayloadOptions())
+    with closing(Proxy(broker, [4_000, 9_000])) as proxy:
+        options = AppOptions(
+            sink=lambda name, _: QueueSink(proxy.url, name), service_ms=dict.fromkeys(SERVICE_MS, 0.0), pool=2
+        )
+        flow = find_app("wordcount").build(options)
+        with Run(flow, TraceSource(constant(100.0, 6.0), sentences), replicas={"consumer": 2}) as run:
+            assert run.wait(200)
+            counters = run.fresh_counters()
+        assert proxy.cut == 2
+    found = {(about.app_id, about.message_id): json.loads(body) for about, body in taken(broker, "consumer")}
+    expected = Counter(word for n in range(600) for word in str(sentences[n % len(sentences)]["sentence"]).split())
+    assert Counter(one["word"] for one in found.values()) == expected
+    assert counters.operators["consumer"].total.processed == len(found) == 3000
+    assert counters.restarts == 0
 
 
 def events_of(call: int) -> dict[str, bytes]:

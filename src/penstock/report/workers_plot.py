@@ -81,7 +81,7 @@ def _pauses(axes: Axes, series: WorkersOverTime) -> dict[str, Artist]:
     if not series.pauses:
         return {}
     for one in series.pauses:
-        axes.axvspan(one.time_s - one.seconds, one.time_s, color=VERMILLION, alpha=0.35, linewidth=0, zorder=3)
+        axes.axvspan(one.time_s - one.seconds, one.time_s, color=VERMILLION, alpha=0.3, linewidth=0, zorder=0.5)
     marks = axes.scatter(
         [one.time_s - one.seconds / 2 for one in series.pauses],
         np.full(len(series.pauses), 0.97),

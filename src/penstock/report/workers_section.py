@@ -79,7 +79,7 @@ def _cards(series: WorkersOverTime) -> Markup:
     ]
     if series.pauses:
         longest = decimal(max(one.seconds for one in series.pauses), 1)
-        shown.append(card("Pauses", count(len(series.pauses)), f"events stood still for at most {longest} s"))
+        shown.append(card("Pauses of events", count(len(series.pauses)), f"the longest: {longest} s"))
     return element("dl", *shown, class_="cards")
 
 
@@ -92,5 +92,5 @@ def _pauses_table(series: WorkersOverTime) -> list[Markup]:
     return [
         element("h3", "Pauses"),
         element("p", words, class_="note"),
-        table(("from", "events stood still", "as"), rows, numbers=(0, 1)),
+        table(("from", "events stood still", "why"), rows, numbers=(0, 1)),
     ]

@@ -173,7 +173,7 @@ def test_policies_are_drawn_below_one_another(played):
 def test_the_section_of_a_run(made_run):
     page = run_workers_section(on_workers(made_run))
     assert len(re.findall("base64,", page)) == 1
-    for words in ("Worker-seconds", "w3 joined", "3.25 s", "2 pauses, 5.8 s in all", "at most 3.2 s"):
+    for words in ("Worker-seconds", "w3 joined", "3.25 s", "2 pauses, 5.8 s in all", "the longest: 3.2 s"):
         assert words in page
     assert re.search(r"<td class=\"n\">2</td><td>region local</td><td><span class=\"said\">proposed", page)
     without = run_workers_section(dataclasses.replace(on_workers(made_run), pauses=[]))
