@@ -11,6 +11,7 @@ from penstock.report.workers_series import WorkersOverTime
 WORDS = ("proposed", "granted", "refused", "done", "cancelled", "lost")
 MOST_ROWS = 500
 LONGEST = 110  # letters of a reason that are shown without being asked for
+_HEAD = ("first at", "times", "manager", "word", "subject", "reason")
 _CLASSES = {"granted": "out", "done": "out", "refused": "in", "cancelled": "in", "lost": "failure"}
 
 
@@ -27,7 +28,7 @@ def managers_tables(series: WorkersOverTime) -> list[Markup]:
         element("h3", "Managers"),
         _counts_table(series),
         element("p", *_note(series, len(found)), class_="note"),
-        table(("first at", "times", "manager", "word", "subject", "reason"), rows, numbers=(0, 1)),
+        element("div", table(_HEAD, rows, numbers=(0, 1)), class_="managers"),
     ]
 
 
@@ -42,7 +43,7 @@ def together(said: Iterable[ManagerRow]) -> list[tuple[ManagerRow, int]]:
 
 
 def folded(reason: str) -> object:
-    """A reason; of a long one the beginning, and the whole when it is asked for.
+    """A reason; of a long one the beginning, and the rest when it is asked for.
 
     >>> folded("there is a free slot"), folded("because " * 20)[:42]
     ('there is a free slot', '<details><summary>because because because ')
@@ -50,7 +51,7 @@ def folded(reason: str) -> object:
     if len(reason) <= LONGEST:
         return reason
     start = reason[:LONGEST].rsplit(" ", 1)[0]
-    return element("details", element("summary", f"{start} …"), reason)
+    return element("details", element("summary", f"{start} …"), f"… {reason[len(start) :].lstrip()}")
 
 
 def _counts_table(series: WorkersOverTime) -> Markup:

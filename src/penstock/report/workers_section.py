@@ -92,5 +92,5 @@ def _pauses_table(series: WorkersOverTime) -> list[Markup]:
     return [
         element("h3", "Pauses"),
         element("p", words, class_="note"),
-        table(("from", "events stood still", "why"), rows, numbers=(0, 1)),
+        element("div", table(("from", "events stood still", "why"), rows, numbers=(0, 1)), class_="snug"),
     ]
