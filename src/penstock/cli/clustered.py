@@ -11,6 +11,7 @@ from pathlib import Path
 
 from penstock.control.managers.application_manager import ApplicationRules
 from penstock.control.managers.infrastructure_manager import InfrastructureRules
+from penstock.control.managers.levels_view import LevelsView
 from penstock.control.managers.region_manager import RegionRules
 from penstock.control.managers.two_levels import LevelRules, TwoLevels
 from penstock.engine.cluster import ClusterWorkers, await_workers
@@ -102,6 +103,7 @@ class Clustered:
             site=self.workers.site,
             where=self.workers.where,
         )
+        self.view = LevelsView(self.levels, self.workers.pauses)
 
     def step(self, now_s: float) -> None:
         """Take in workers that have come up, then let the managers work."""

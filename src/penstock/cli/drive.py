@@ -120,11 +120,12 @@ def _make_loop(driven: Driven, times: dict[str, float]) -> Loop:
     policy = _policy(driven, times)
     analyzer = analyzer_for(policy, request.forecaster, request.td_s, DAY_S / request.speedup, run.id)
     driven.recorder = Recorder(lambda record: store.write(run.id, record))
-    infrastructure = None
+    infrastructure = levels = None
     if driven.cluster is not None and driven.wanted is not None:
         driven.clustered = Clustered(driven.cluster, run, policy, driven.wanted.rules(request.td_s))
         policy, infrastructure = driven.clustered.levels.application, driven.clustered.step
-    parts = Parts(monitor, policy, run, analyzer, driven.recorder, infrastructure=infrastructure)
+        levels = driven.clustered.view
+    parts = Parts(monitor, policy, run, analyzer, driven.recorder, infrastructure=infrastructure, levels=levels)
     return Loop(parts, run.clock)
 
 
