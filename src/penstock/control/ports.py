@@ -45,7 +45,7 @@ class Records(Protocol):
 
 
 class Paused(Protocol):
-    """A time in which events stood still, such as `engine.cluster.Pause`."""
+    """A time in which no source could send, such as `engine.cluster.Pause`."""
 
     @property
     def time_s(self) -> float:

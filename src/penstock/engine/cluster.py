@@ -88,6 +88,7 @@ class ClusterWorkers:
         self._run = run
         self._scheduler = scheduler
         self._laid = {worker.name for worker in cluster.list() if worker.available}
+        self._joining: set[str] = set()  # the next shift is being laid over them
         self._leaving: set[str] = set()
         self._change: threading.Thread | None = None
         self._not_before_s = 0.0
@@ -133,7 +134,7 @@ class ClusterWorkers:
 
     def remove(self, name: str) -> None:
         """Stop it at once if no replicas sit on it; otherwise it drains until the next shift has taken over."""
-        if name in self._laid:
+        if name in self._laid | self._joining:
             self._leaving.add(name)
             self._cluster.drain(name)
         else:
@@ -149,6 +150,7 @@ class ClusterWorkers:
         new = {name for name in up - self._laid if self._has_executor(name, len(up))}
         leaving = self._leaving & self._laid
         if new or leaving:
+            self._joining = new
             self._change = threading.Thread(
                 target=self._make, args=(new, leaving), name="penstock-cluster", daemon=True
             )
@@ -193,7 +195,7 @@ class ClusterWorkers:
             return
         self.pauses.append(Pause(self._run.clock.now(), why, seconds))
         log.info("%s: the next shift has taken over; sources stood still for %.3f s", why, seconds)
-        self._laid = (self._laid | new) - leaving
+        self._laid, self._joining = (self._laid | new) - leaving, set()
         self.failed = None
         while not self._run.wait_settled(FINISH_S) and not self._run.stopped():
             log.info("%s: the last shift still finishes what it had", why)
@@ -203,7 +205,7 @@ class ClusterWorkers:
     def _give_up(self, leaving: set[str], why: str) -> None:
         """Everything stays as it was; executors that were told to leave are replaced when they have left."""
         log.warning("workers stay as they are: %s", why)
-        self.failed = why
+        self.failed, self._joining = why, set()
         self._not_before_s = time.monotonic() + AGAIN_S
         for name in leaving:
             self.restore(name)

@@ -121,7 +121,7 @@ class ManagerRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PauseRow:
-    """A change of workers for which the query began a new generation: how long events stood still."""
+    """A change of workers, for which the next shift took over: how long no source could send."""
 
     time_s: float
     why: str

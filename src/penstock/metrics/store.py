@@ -164,7 +164,7 @@ class Store:
         return self._read(ManagerRow, _of_run(schema.managers, run)) if self._has_workers else []
 
     def pauses(self, run: str) -> list[PauseRow]:
-        """When a run's events stood still for a change of its workers."""
+        """When a run's sources stood still for a change of its workers."""
         return self._read(PauseRow, _of_run(schema.pauses, run)) if self._has_workers else []
 
     @property

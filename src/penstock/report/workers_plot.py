@@ -21,7 +21,7 @@ _COLOURS: Mapping[str, Any] = {"available": BLUE, "draining": ORANGE, "starting"
 
 
 def workers_plot(series: WorkersOverTime) -> bytes:
-    """Workers by state, the slots that they offer and that are used, and when events stood still."""
+    """Workers by state, the slots that they offer and that are used, and when sources stood still."""
 
     def draw(figure: Figure) -> None:
         grid = figure.add_gridspec(2, 1)
@@ -92,7 +92,7 @@ def _pauses(axes: Axes, series: WorkersOverTime) -> dict[str, Artist]:
         transform=axes.get_xaxis_transform(),
         zorder=4,
     )
-    return {"events stood still": marks}
+    return {"sources stood still": marks}
 
 
 def _finish(

@@ -52,7 +52,7 @@ def _section(series: WorkersOverTime) -> Markup:
         "starts nothing yet. Slots offered: of available workers. Used: by active replicas and sources, on any worker."
     )
     if series.pauses:
-        caption += " Red: a new generation of the query began, for which events stood still."
+        caption += " Red: the next shift took over, for which sources stood still."
     alt = "Workers by state, and slots offered and used, over time"
     return section(
         TITLE,
@@ -92,5 +92,5 @@ def _pauses_table(series: WorkersOverTime) -> list[Markup]:
     return [
         element("h3", "Pauses"),
         element("p", words, class_="note"),
-        element("div", table(("from", "events stood still", "why"), rows, numbers=(0, 1)), class_="snug"),
+        element("div", table(("at", "sources stood still", "why"), rows, numbers=(0, 1)), class_="snug"),
     ]
