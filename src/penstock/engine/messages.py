@@ -10,6 +10,7 @@ import msgspec
 
 from penstock.grouping.online_shuffle import Sketch
 from penstock.metrics.counters import ReplicaCounters
+from penstock.state.handover import Table
 
 LENGTH = struct.Struct("<I")
 MAX_FRAME_BYTES = 64 << 20
@@ -65,6 +66,16 @@ class OnlineReport(msgspec.Struct, omit_defaults=True):
     known: int = 0
 
 
+class StateReport(msgspec.Struct, array_like=True):
+    """Replica to driver: the last versions of its operator's table of which it has handed over, and taken, all."""
+
+    operator: str
+    replica: int
+    generation: int
+    handed: int
+    taken: int
+
+
 class Reports(msgspec.Struct, tag=True, omit_defaults=True):
     """Replica process to driver: what changed since the last time, and the last poll it has seen."""
 
@@ -73,6 +84,7 @@ class Reports(msgspec.Struct, tag=True, omit_defaults=True):
     poll: int
     reports: list[Report]
     online: list[OnlineReport] = []
+    state: list[StateReport] = []
 
 
 class StartQuery(msgspec.Struct, tag=True):
@@ -94,6 +106,22 @@ class BatchEnd(msgspec.Struct, tag=True):
     position: int
 
 
+class TablesQuery(msgspec.Struct, tag=True, frozen=True):
+    """Partition to driver: who owns which key groups as my batch begins? Or, for one operator, as it ends?"""
+
+    generation: int
+    batch: int
+    ending: str = ""  # the operator
+
+
+class Tables(msgspec.Struct, tag=True):
+    """Driver to partition: the answer, the same for all partitions of the batch."""
+
+    batch: int
+    ending: str
+    tables: dict[str, Table]
+
+
 class Position(msgspec.Struct, tag=True):
     """Driver to source slot: the answer to both, the position as the driver has it on disk."""
 
@@ -108,6 +136,7 @@ class OperatorRouting(msgspec.Struct, frozen=True):
     utilisation: dict[int, float] = {}
     step: float = 0.0  # et / td
     interval: int = 0  # grows with every publication of utilisations
+    table: Table | None = None  # of the key groups, where the operator keeps state
 
 
 class Routing(msgspec.Struct, tag=True, frozen=True):
@@ -150,8 +179,8 @@ class OnlineNews(msgspec.Struct, tag=True):
     replies: list[ReplyOf]
 
 
-Upward = Hello | Proof | Reports | StartQuery | BatchEnd
-Downward = Hello | Proof | Routing | Position | OnlineNews
+Upward = Hello | Proof | Reports | StartQuery | BatchEnd | TablesQuery
+Downward = Hello | Proof | Routing | Position | Tables | OnlineNews
 
 _encoder = msgspec.msgpack.Encoder()
 upward = msgspec.msgpack.Decoder(Upward)

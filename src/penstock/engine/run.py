@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import cloudpickle
+import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.engine.binding import AnySource, bind_sources
@@ -23,21 +24,25 @@ from penstock.engine.drain import ask_all, await_drained
 from penstock.engine.exchange import Exchange
 from penstock.engine.feed import UtilisationFeed
 from penstock.engine.generations import check_pools, turn_over
+from penstock.engine.handovers import Handovers
 from penstock.engine.layout import Layout, lay_out
 from penstock.engine.ledger import Ledger
-from penstock.engine.messages import BatchEnd, OnlineNews, OperatorRouting, Reports, StartQuery
+from penstock.engine.messages import BatchEnd, OnlineNews, OperatorRouting, Reports, StartQuery, TablesQuery
 from penstock.engine.options import RunOptions
 from penstock.engine.places import ReplicaPlace, executors_of
 from penstock.engine.positions import Positions
 from penstock.engine.program import Channel, Limits, Program, edges_of
 from penstock.engine.queries import MicroBatchQuery, Query, RealTimeQuery
 from penstock.engine.routing import RoutingTable
+from penstock.engine.run_file import run_file
 from penstock.engine.session import REALTIME, check_java, check_session, check_slots, open_session
+from penstock.engine.snapshots import StateFiles
 from penstock.engine.supervisor import Supervisor
 from penstock.errors import EngineError, InputError
 from penstock.grouping.names import SIMULATED_ONLY
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.utilisation import Utilisation
+from penstock.state.handover import Table
 from penstock.topology import Topology
 from penstock.topology.event_type import event_type
 
@@ -66,7 +71,9 @@ class Run:
         self.topology = topology
         self.options = options or RunOptions()
         self.sources = bind_sources(topology, sources, self.options)
-        self.id = secrets.token_hex(6)
+        self._file = run_file(self.options.folder, topology, self.options, secrets.token_hex(6))
+        self.id = self._file.id
+        self._first: dict[tuple[str, int], int] = {}  # where each slot of a source began under this driver
         self._routing = RoutingTable(topology, replicas or {})
         self._ledger = Ledger(topology)
         self._exchange = Exchange()
@@ -91,6 +98,8 @@ class Run:
             self._open_spark()
             self._open_channel()
             self._supervisor = Supervisor(self._query(), self._program, self.options)
+            self._supervisor.generation = self._file.generation + 1
+            self._handovers.start()
             self._supervisor.start()
             self._await_ready()
             if any(operator.grouping == "load_balancing" for operator in self.topology.operators.values()):
@@ -270,6 +279,11 @@ class Run:
         self._server = ControlServer(self.id, self._secret, host or "127.0.0.1")
         self._server.on_reports = self._hear
         self._server.on_question = self._answer
+        self._server.on_tables = self._tables
+        kept = [name for name, operator in self.topology.operators.items() if operator.state is not None]
+        files = {name: StateFiles(self.folder / "state" / name) for name in kept}
+        self._handovers = Handovers(self._routing, files, self.options.handover_timeout_s)
+        self._handovers.roll_back = self._roll_back
         self._routing.on_change = self._server.publish
         self._channel = Channel(host or "127.0.0.1", self._server.start(), self._secret, self.options.report_every_s)
         self._server.publish(self._routing.current)
@@ -280,16 +294,19 @@ class Run:
         checkpoint = self.folder / "checkpoint"
         if self.options.mode == "realtime":
             return RealTimeQuery(self._spark, checkpoint, self.options.checkpoint_every_s)
-        self._routing.change(epoch_s=time.time() + HEAD_START_S)
+        self._begin_sources()
         return MicroBatchQuery(
             self._spark, checkpoint, self.topology, self.sources, self._positions, self._batch_routing
         )
 
     def _batch_routing(self) -> tuple[Mapping[str, OperatorRouting], float, bool]:
+        self._handovers.settle()
         current = self._routing.current
         return current.operators, current.epoch_s or 0.0, current.stopping
 
     def _program(self, generation: int) -> Program:
+        self._file = msgspec.structs.replace(self._file, generation=generation)
+        self._file.write(self.folder)
         topology = self.topology
         frames = [name for name, source in self.sources.items() if isinstance(source, DataFrame)]
         blobs = {name: cloudpickle.dumps((one, event_type(one.run))) for name, one in topology.operators.items()}
@@ -308,10 +325,12 @@ class Run:
             frame_source=frames[0] if frames else None,
             path=tuple(str(Path(entry).resolve()) for entry in sys.path),
             labels={name: str(thing) for name, thing in (topology.sources | topology.operators).items()},
+            state_folder=str((self.folder / "state").resolve()),
         )
 
     def _hear(self, reports: Reports) -> list[OnlineNews]:
         self._ledger.enter(reports, self.clock.now())
+        self._handovers.hear(reports)
         return self._exchange.enter(reports)
 
     def _answer(self, question: StartQuery | BatchEnd) -> int:
@@ -319,8 +338,19 @@ class Run:
             raise EngineError(f"a replica of generation {question.generation} asked; it has been replaced")
         slot = (question.source, question.slot)
         if isinstance(question, StartQuery):
-            return self._positions.start(question.batch, slot)
+            position = self._positions.start(question.batch, slot)
+            self._first.setdefault(slot, position)
+            return position
         return self._positions.end(question.batch, slot, question.position)
+
+    def _tables(self, question: TablesQuery) -> dict[str, Table]:
+        if self._supervisor is None or question.generation != self._supervisor.generation:
+            raise EngineError(f"a replica of generation {question.generation} asked; it has been replaced")
+        return self._handovers.tables(question)
+
+    def _roll_back(self) -> None:
+        assert self._supervisor is not None
+        self._supervisor.renew(lambda _: self._routing.roll_back())
 
     def _turn_over(self, layout: Layout, generation: int, between: Callable[[], None]) -> None:
         turn_over(self.topology, self._ledger, self._positions, generation)
@@ -331,7 +361,14 @@ class Run:
         if self.options.mode != "realtime":
             return
         self._await_heard()
-        self._routing.change(epoch_s=time.time() + HEAD_START_S)
+        self._begin_sources()
+
+    def _begin_sources(self) -> None:
+        """They began when the run did, whoever drives it."""
+        epoch_s = self._file.epoch_s or time.time() + HEAD_START_S
+        self._file = msgspec.structs.replace(self._file, epoch_s=epoch_s)
+        self._file.write(self.folder)
+        self._routing.change(epoch_s=epoch_s)
 
     def _await_heard(self) -> None:
         """Wait until every replica of this generation has reported."""
@@ -350,10 +387,14 @@ class Run:
     def _all_sent(self) -> bool:
         sent = self.counters().sources
         return all(
-            source.total is not None and sent[name] >= source.total
+            source.total is not None and sent[name] + self._sent_before(name) >= source.total
             for name, source in self.sources.items()
             if not isinstance(source, DataFrame)
         ) and not any(isinstance(source, DataFrame) for source in self.sources.values())
+
+    def _sent_before(self, source: str) -> int:
+        """Events that an earlier driver of the run had sent, and that are not sent again."""
+        return sum(position for (name, _), position in self._first.items() if name == source)
 
     def _raise_if_failed(self) -> None:
         if (failure := self.failure) is not None:
@@ -375,6 +416,8 @@ class Run:
     def _shut_down(self) -> None:
         self._stopped.set()
         self._feed.stop()
+        if hasattr(self, "_handovers"):
+            self._handovers.stop()
         if self._supervisor is not None:
             self._supervisor.stop()
             self._routing.change(closing=True)  # agents in processes that live on end, too

@@ -44,7 +44,7 @@ class Supervisor:
 
     def start(self) -> None:
         """Start the first generation and watch it."""
-        self._running = self._query.start(self._program(0))
+        self._running = self._query.start(self._program(self.generation))
         self._thread.start()
 
     def stop(self) -> None:

@@ -197,10 +197,12 @@ class Coordinator:
 
     def begin(self) -> Table:
         """A batch begins, with all state loaded by this table: whatever was going on has ended."""
-        self.moving = self._frozen = False
-        self.table = begun = Table(self.table.version, self.table.owners)
-        self._go_on()
-        return begun
+        version, owners, wish = self.table.version, self.table.owners, self._wish
+        if wish is not None:
+            version, owners = version + 1, reassigned(owners, wish)
+        self.moving, self._frozen, self._wish = False, False, None
+        self.table = Table(version, owners)
+        return self.table
 
     def roll_back(self) -> None:
         """While nothing runs: own again what was owned before the change that is going on; wishes are dropped."""
