@@ -24,11 +24,14 @@ from penstock.engine.messages import (
     Reports,
     Routing,
     StartQuery,
+    Tables,
+    TablesQuery,
     frame,
     proof,
     upward,
 )
 from penstock.errors import EngineError, PenstockError
+from penstock.state.handover import Table
 
 log = logging.getLogger(__name__)
 HANDSHAKE_TIMEOUT_S = 5.0
@@ -51,6 +54,7 @@ class ControlServer:
         self._error: OSError | None = None
         self.on_reports: Callable[[Reports], Iterable[OnlineNews] | None] = lambda _: None  # returns what to answer
         self.on_question: Callable[[Question], Position] = lambda asked: Position(asked.batch, 0)
+        self.on_tables: Callable[[TablesQuery], dict[str, Table]] = lambda _: {}
 
     def start(self) -> int:
         """Listen; the port."""
@@ -160,6 +164,8 @@ class ControlServer:
             self._writers[writer] = message.poll
         elif isinstance(message, StartQuery | BatchEnd | Halted):
             writer.write(frame(self.on_question(message)))
+        elif isinstance(message, TablesQuery):
+            writer.write(frame(Tables(message.batch, message.ending, self.on_tables(message))))
 
 
 async def _receive(reader: asyncio.StreamReader, limit: int) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.engine.agent import Role, agent_for
-from penstock.engine.messages import BatchEnd, Halted, Routing, StartQuery
+from penstock.engine.messages import BatchEnd, Halted, Routing, StartQuery, TablesQuery
 from penstock.engine.outbox import Outbox, warm_up
 from penstock.engine.program import Program
 from penstock.engine.replica import report_of
@@ -43,6 +43,7 @@ class SourceSlot:
         self._outbox = Outbox(program, 0, name, slot, self._counters)
         self._agent = agent_for(program)
         self._prefix = f"{name}:" if len([s for s in program.layout.stages[0] if s.replica == 0]) > 1 else ""
+        self._woken = threading.Event()
         self._role = Role(report_of(program, name, slot, batch, self._counters), lambda _: None, self._outbox.mail)
         self._position = 0
         self._until: int | None = None
@@ -61,28 +62,32 @@ class SourceSlot:
     def run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         """Real-time: send what is due until Spark ends the batch."""
         try:
-            yield from self._run(BatchEnding(batches))
+            yield from self._run(BatchEnding(batches, self._woken))
         finally:
+            self._role.on_tables = None
             self._outbox.mail.close()
 
     def _run(self, end: BatchEnding) -> Iterator[pa.RecordBatch]:
         yield from warm_up(self._program, 0, self._batch)
         self._agent.join(self._role)
+        if self._program.needs_tables(self._name):
+            self._outbox.begin(self._agent.ask_tables(TablesQuery(self._program.generation, self._batch)))
+            self._role.on_tables = self._woken.set
         while not end.reached.is_set():
+            self._woken.clear()
             routing = self._agent.routing
             if not self._begun(routing):
                 end.reached.wait(IDLE_S)
                 continue
             self._say_halted(routing)
-            due = self._due(routing)
-            if due <= self._position:
-                end.reached.wait(self._wait_s(routing))
-                continue
-            chunk = range(self._position, min(due, self._position + CHUNK))
-            self._add(chunk, routing.epoch_s or 0.0)
-            self._position = chunk.stop
+            chunk = range(self._position, min(self._due(routing), self._position + CHUNK))
+            if chunk:
+                self._add(chunk, routing.epoch_s or 0.0)
+                self._position = chunk.stop
             if (rows := self._outbox.rows(routing)) is not None:
                 yield rows
+            if not chunk and not end.reached.is_set():
+                self._woken.wait(self._wait_s(routing))
         end.check()
         if self._has_begun:
             self._agent.ask(BatchEnd(*self._me, self._position))
@@ -137,8 +142,9 @@ class SourceSlot:
 class BatchEnding:
     """Spark ends a real-time batch by ending its input, which a thread waits for."""
 
-    def __init__(self, batches: Iterable[Any]) -> None:
+    def __init__(self, batches: Iterable[Any], woken: threading.Event) -> None:
         self.reached = threading.Event()
+        self._woken = woken
         self._batches = batches
         self._broken: BaseException | None = None
         threading.Thread(target=self._wait, name="penstock-batch", daemon=True).start()
@@ -156,6 +162,7 @@ class BatchEnding:
             self._broken = error
         finally:
             self.reached.set()
+            self._woken.set()
 
 
 def ingest_rows(program: Program, partition: int, batch: int, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:

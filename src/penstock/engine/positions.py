@@ -57,6 +57,11 @@ class Positions:
             self._write()
             return position
 
+    def shifts(self) -> set[int]:
+        """The shifts that have sent, or were about to, and have not ended."""
+        with self._lock:
+            return {shift_of(batch) for batch in self._starts}
+
     def begin(self, shift: int, positions: Mapping[Slot, int]) -> None:
         """The sources of a shift begin here; on disk when this returns."""
         with self._lock:

@@ -10,8 +10,10 @@ import cloudpickle
 
 from penstock.engine.layout import Layout
 from penstock.engine.messages import OperatorRouting
+from penstock.grouping.names import WITH_STATE
 from penstock.grouping.online_shuffle import OnlineShuffleOptions
 from penstock.sources.base import Source
+from penstock.state.handover import Partition
 from penstock.topology import Operator, Topology
 
 
@@ -69,6 +71,18 @@ class Program:
     frame_source: str | None = None  # micro-batch: the source whose events are the rows of a DataFrame
     path: tuple[str, ...] = ()  # where the driver finds modules; workers look there too
     labels: Mapping[str, str] = field(default_factory=dict)  # operators as error messages name them
+    state_folder: str = ""  # where operators with state keep it; reachable by all workers
+
+    def sending_partitions(self, receiver: str) -> list[Partition]:
+        """All that may send to the operator: slots of sources, replicas active or not."""
+        senders = {sender for sender, edges in self.edges.items() for edge in edges if edge.receiver == receiver}
+        slots = [slot for stage in self.layout.stages for slot in stage]
+        return [(slot.operator, slot.replica) for slot in slots if slot.operator in senders and slot.operator]
+
+    def needs_tables(self, name: str) -> bool:
+        """Whether the source or operator keeps state, or sends to one that does."""
+        table = self.routing[name].table if name in self.routing else None
+        return table is not None or any(edge.grouping == WITH_STATE for edge in self.edges[name])
 
     def operator(self, name: str) -> tuple[Operator, Any]:
         """The operator as the user declared it, in a copy of this process's own, and the type of its events.
@@ -93,7 +107,7 @@ def edges_of(topology: Topology) -> dict[str, tuple[Edge, ...]]:
                 stream.name,
                 operator.name,
                 topology.level(operator.name),
-                operator.grouping,
+                operator.grouping if operator.state is None else WITH_STATE,
                 operator.cost_by if operator.grouping == "online_shuffle" else operator.key,
                 topology.predecessors(operator.name),
                 operator.grouping_options,

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.engine.handovers import Handovers
 from penstock.engine.layout import Layout
 from penstock.engine.ledger import Ledger
-from penstock.engine.messages import BatchEnd, Halted, Position, Question, StartQuery
+from penstock.engine.messages import BatchEnd, Halted, Position, Question, StartQuery, TablesQuery
 from penstock.engine.numbers import shift_of
 from penstock.engine.positions import Positions
 from penstock.engine.routing import RoutingTable
@@ -33,13 +34,20 @@ class Books:
     ledger: Ledger
     positions: Positions
     ask_all: Callable[[float], bool]  # whether every process has reported anew within the time
+    handovers: Handovers
 
 
 class Rota:
     """The shift at work, and those that finish what they have."""
 
     def __init__(
-        self, books: Books, supervisor: Callable[[int, Layout], Supervisor], ready_within_s: float, log_file: Path
+        self,
+        books: Books,
+        supervisor: Callable[[int, Layout], Supervisor],
+        *,
+        ready_within_s: float,
+        log_file: Path,
+        first: int = 0,
     ) -> None:
         self._books = books
         self._supervisor = supervisor
@@ -48,14 +56,16 @@ class Rota:
         self._halted_since = 0  # the version of the routing that told the sources to stop
         self._changing = threading.Lock()
         self._stopping = threading.Event()
-        self._count = 0
+        self._count = first
         self._over_restarts = 0  # of shifts that have ended
         self._shifts: dict[int, Shift] = {}
         self.current: Shift
 
     def open(self, layout: Layout) -> None:
-        """Start the first shift."""
+        """Start the first shift of this driver."""
         self.current = self._new(layout)
+        self._books.ledger.current = self.current.number
+        self._books.routing.change(shift=self.current.number, turn=self.current.number)
         self.current.supervisor.start()
 
     def stop(self) -> None:
@@ -83,9 +93,7 @@ class Rota:
 
     def answer(self, question: Question) -> Position:
         """What a source slot wants to know, or to have kept."""
-        shift = self._shifts.get(shift_of(question.batch))
-        if shift is None or question.generation != shift.supervisor.generation:
-            raise EngineError(f"a replica of generation {question.generation} asked; it has been replaced")
+        shift = self.check(question)
         slot, positions = (question.source, question.slot), self._books.positions
         if isinstance(question, StartQuery):
             until = shift.halted.get(slot) if shift.left else None
@@ -95,6 +103,13 @@ class Rota:
         elif isinstance(question, Halted) and question.version >= self._halted_since and not shift.left:
             shift.halted[slot] = question.position
         return Position(question.batch, question.position)
+
+    def check(self, question: Question | TablesQuery) -> Shift:
+        """The shift of whoever asks; raises an EngineError if it has been replaced."""
+        shift = self._shifts.get(shift_of(question.batch))
+        if shift is None or question.generation != shift.supervisor.generation:
+            raise EngineError(f"a replica of generation {question.generation} asked; it has been replaced")
+        return shift
 
     def await_ready(self, shift: Shift) -> None:
         """Wait until every replica of the shift has reported in its present generation."""
@@ -115,6 +130,7 @@ class Rota:
         If it is not ready in time, or the sources do not stop, all stays as it was and an EngineError says so.
         """
         with self._changing:
+            self._books.handovers.hold()
             last, following = self.current, self._new(layout)
             try:
                 following.supervisor.start()
@@ -123,6 +139,7 @@ class Rota:
             except BaseException:
                 if self.current is last:
                     self._dismiss(following)
+                    self._books.handovers.release()
                 raise
 
     def _new(self, layout: Layout) -> Shift:
@@ -194,10 +211,18 @@ class Rota:
                 return False
         return True
 
+    def _done(self, shift: Shift, within_s: float) -> bool:
+        """Whether it has finished within the time, and its state is on disk."""
+        generation = shift.supervisor.generation
+        if not self._finished(shift, within_s):
+            return False
+        written = self._books.handovers.write(generation, shift.replicas, within_s)
+        return written and generation == shift.supervisor.generation
+
     def _see_off(self, shift: Shift) -> None:
         """End a shift once it has finished what it had."""
         try:
-            while not self._finished(shift, timeout_s=60.0):
+            while not self._done(shift, within_s=60.0):
                 if self._stopping.is_set():
                     return
                 log.info("shift %d: still finishes what it had when the next took over", shift.number)
@@ -206,16 +231,19 @@ class Rota:
             return  # it stays among the shifts, so that the run fails
         self._books.positions.forget(shift.number)
         del self._shifts[shift.number]
-        self._books.routing.change(turn=min(self._shifts))
         self._end(shift)
         self._books.ledger.close(shift.number)
+        self._books.routing.change(turn=min(self._shifts))
+        self._books.handovers.release()
+        shift.ended.set()
 
     def _dismiss(self, shift: Shift) -> None:
         del self._shifts[shift.number]
         self._books.ledger.discard(shift.number)
         self._end(shift)
+        shift.ended.set()
 
     def _end(self, shift: Shift) -> None:
         shift.supervisor.stop()
         self._over_restarts += shift.supervisor.restarts
-        shift.ended.set()
+        self._books.handovers.forget(shift.number)

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import cloudpickle
+import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.engine.binding import AnySource, bind_sources
@@ -24,24 +25,29 @@ from penstock.engine.clock import SteadyClock
 from penstock.engine.drain import ask_all, await_drained
 from penstock.engine.exchange import Exchange
 from penstock.engine.feed import UtilisationFeed
+from penstock.engine.handovers import Handovers
 from penstock.engine.layout import Layout, lay_out
 from penstock.engine.ledger import Ledger
-from penstock.engine.messages import OnlineNews, OperatorRouting, Reports
+from penstock.engine.messages import OnlineNews, OperatorRouting, Reports, TablesQuery
 from penstock.engine.numbers import shift_of
 from penstock.engine.options import RunOptions
 from penstock.engine.places import ReplicaPlace, executors_of
 from penstock.engine.positions import Positions
 from penstock.engine.program import Channel, Limits, Program, edges_of
 from penstock.engine.queries import MicroBatchQuery, Query, RealTimeQuery
+from penstock.engine.resuming import Resumed, carry_on, go_on_in_place
 from penstock.engine.rota import Books, Rota
 from penstock.engine.routing import RoutingTable
+from penstock.engine.run_file import run_file
 from penstock.engine.session import REALTIME, check_java, check_session, check_slots, open_session
 from penstock.engine.shifts import check_pools
+from penstock.engine.snapshots import StateFiles
 from penstock.engine.supervisor import Supervisor
 from penstock.errors import EngineError, InputError
 from penstock.grouping.names import SIMULATED_ONLY
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.utilisation import Utilisation
+from penstock.state.handover import Table
 from penstock.topology import Topology
 from penstock.topology.event_type import event_type
 
@@ -70,7 +76,9 @@ class Run:
         self.topology = topology
         self.options = options or RunOptions()
         self.sources = bind_sources(topology, sources, self.options)
-        self.id = secrets.token_hex(6)
+        self._file = run_file(self.options.folder, topology, self.options, secrets.token_hex(6))
+        self.id = self._file.id
+        self._resumed = Resumed(0, {})
         self._routing = RoutingTable(topology, replicas or {})
         self._ledger = Ledger(topology)
         self._exchange = Exchange()
@@ -82,7 +90,7 @@ class Run:
         self._stopped = threading.Event()
         self.clock = SteadyClock(self._stopped)
         self._rota: Rota | None = None
-        self._generations = itertools.count()
+        self._generations = itertools.count(self._file.generation + 1)
         self._feed = UtilisationFeed(self.counters, self._routing.use)
 
     # ── life ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -269,20 +277,36 @@ class Run:
             host = "127.0.0.1"
         self._server = ControlServer(self.id, self._secret, host or "127.0.0.1")
         self._server.on_reports = self._hear
+        self._server.on_tables = self._tables
+        kept = [name for name, operator in self.topology.operators.items() if operator.state is not None]
+        files = {name: StateFiles(self.folder / "state" / name) for name in kept}
+        self._handovers = Handovers(self._routing, files, self.options.handover_timeout_s)
+        self._handovers.roll_back = self._roll_back
         self._routing.on_change = self._server.publish
         self._channel = Channel(host or "127.0.0.1", self._server.start(), self._secret, self.options.report_every_s)
         self._server.publish(self._routing.current)
         self._positions = Positions(self.folder / "positions.json")
+        own = [name for name, source in self.sources.items() if not isinstance(source, DataFrame)]
+        slots = [(slot.operator, slot.replica) for slot in self._first_layout.stages[0] if slot.operator in own]
+        go_on = carry_on if self.options.mode == "realtime" else go_on_in_place
+        self._resumed = go_on(self._positions, self.folder / "checkpoint", slots, files.values())
 
     def _open_rota(self) -> None:
         """Start the first shift; the sources begin when all its replicas are ready."""
-        books = Books(self._routing, self._ledger, self._positions, self._ask_all)
-        self._rota = Rota(books, self._supervise, self.options.start_timeout_s, self.folder / "spark.log")
+        books = Books(self._routing, self._ledger, self._positions, self._ask_all, self._handovers)
+        self._rota = Rota(
+            books,
+            self._supervise,
+            ready_within_s=self.options.start_timeout_s,
+            log_file=self.folder / "spark.log",
+            first=self._resumed.shift,
+        )
         self._server.on_question = self._rota.answer
         self._rota.open(self._first_layout)
+        self._handovers.start()
         if self.options.mode == "realtime":
             self._rota.await_ready(self._rota.current)
-            self._routing.change(epoch_s=time.time() + HEAD_START_S)
+            self._begin_sources()
 
     def _supervise(self, shift: int, layout: Layout) -> Supervisor:
         """Who runs a shift."""
@@ -299,16 +323,19 @@ class Run:
         checkpoint = self.folder / "checkpoint" / str(shift)
         if self.options.mode == "realtime":
             return RealTimeQuery(self._spark, checkpoint, self.options.checkpoint_every_s)
-        self._routing.change(epoch_s=time.time() + HEAD_START_S)
+        self._begin_sources()
         return MicroBatchQuery(
             self._spark, checkpoint, self.topology, self.sources, self._positions, self._batch_routing
         )
 
     def _batch_routing(self) -> tuple[Mapping[str, OperatorRouting], float, bool]:
+        self._handovers.settle()
         current = self._routing.current
         return current.operators, current.epoch_s or 0.0, current.stopping
 
     def _program(self, generation: int, layout: Layout) -> Program:
+        self._file = msgspec.structs.replace(self._file, generation=generation)
+        self._file.write(self.folder)
         topology = self.topology
         frames = [name for name, source in self.sources.items() if isinstance(source, DataFrame)]
         blobs = {name: cloudpickle.dumps((one, event_type(one.run))) for name, one in topology.operators.items()}
@@ -327,20 +354,42 @@ class Run:
             frame_source=frames[0] if frames else None,
             path=tuple(str(Path(entry).resolve()) for entry in sys.path),
             labels={name: str(thing) for name, thing in (topology.sources | topology.operators).items()},
+            state_folder=str((self.folder / "state").resolve()),
         )
 
     def _hear(self, reports: Reports) -> list[OnlineNews]:
         self._ledger.enter(reports, self.clock.now())
+        self._handovers.hear(reports)
         reports.online = [one for one in reports.online if shift_of(one.batch) == self._ledger.current]
         return self._exchange.enter(reports)
+
+    def _tables(self, question: TablesQuery) -> dict[str, Table]:
+        assert self._rota is not None
+        self._rota.check(question)
+        return self._handovers.tables(question)
+
+    def _roll_back(self) -> None:
+        assert self._rota is not None
+        self._rota.current.supervisor.renew(self._routing.roll_back)
+
+    def _begin_sources(self) -> None:
+        """They began when the run did, whoever drives it."""
+        epoch_s = self._file.epoch_s or time.time() + HEAD_START_S
+        self._file = msgspec.structs.replace(self._file, epoch_s=epoch_s)
+        self._file.write(self.folder)
+        self._routing.change(epoch_s=epoch_s)
 
     def _all_sent(self) -> bool:
         sent = self.counters().sources
         return all(
-            source.total is not None and sent[name] >= source.total
+            source.total is not None and sent[name] + self._sent_before(name) >= source.total
             for name, source in self.sources.items()
             if not isinstance(source, DataFrame)
         ) and not any(isinstance(source, DataFrame) for source in self.sources.values())
+
+    def _sent_before(self, source: str) -> int:
+        """Events that an earlier driver of the run had sent, and that are not sent again."""
+        return sum(position for (name, _), position in self._resumed.begin.items() if name == source)
 
     def _raise_if_failed(self) -> None:
         if (failure := self.failure) is not None:
@@ -362,6 +411,8 @@ class Run:
     def _shut_down(self) -> None:
         self._stopped.set()
         self._feed.stop()
+        if hasattr(self, "_handovers"):
+            self._handovers.stop()
         if self._rota is not None:
             self._rota.stop()
             self._routing.change(closing=True)  # agents in processes that live on end, too

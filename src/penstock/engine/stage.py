@@ -28,7 +28,8 @@ def play(program: Program, level: int, batches: Batches) -> Iterator[Any]:
     from pyspark import TaskContext
 
     from penstock.engine.ingest import SourceSlot, ingest_rows
-    from penstock.engine.replica import OperatorReplica, pass_by
+    from penstock.engine.pass_by import pass_by
+    from penstock.engine.replica import OperatorReplica
 
     task = TaskContext.get()
     if task is None:

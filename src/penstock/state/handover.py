@@ -160,6 +160,7 @@ class Coordinator:
     def __init__(self, table: Table) -> None:
         self.table = table
         self.moving = False  # a change is going on
+        self.held = False  # no change may begin
         self._wish: tuple[int, ...] | None = None
         self._frozen = False
         self._taken: set[int] = set()
@@ -195,12 +196,19 @@ class Coordinator:
         self._frozen = True
         return self.table
 
+    def release(self) -> None:
+        """Changes may begin again."""
+        self.held = False
+        self._go_on()
+
     def begin(self) -> Table:
         """A batch begins, with all state loaded by this table: whatever was going on has ended."""
-        self.moving = self._frozen = False
-        self.table = begun = Table(self.table.version, self.table.owners)
-        self._go_on()
-        return begun
+        version, owners = self.table.version, self.table.owners
+        if self._wish is not None and not self.held:
+            version, owners, self._wish = version + 1, reassigned(owners, self._wish), None
+        self.moving, self._frozen = False, False
+        self.table = Table(version, owners)
+        return self.table
 
     def roll_back(self) -> None:
         """While nothing runs: own again what was owned before the change that is going on; wishes are dropped."""
@@ -209,7 +217,7 @@ class Coordinator:
             self.moving, self._wish = False, None
 
     def _go_on(self) -> None:
-        if self._wish is None or self._frozen or self.moving:
+        if self._wish is None or self._frozen or self.moving or self.held:
             return
         before, wish, self._wish = self.table.owners, self._wish, None
         owners = reassigned(before, wish)

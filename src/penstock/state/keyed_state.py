@@ -44,6 +44,7 @@ class KeyedState:
         self._expire_s = expire_after_s
         self._groups: dict[int, Group] = {}
         self._key_type: type | None = None
+        self._keys = 0
         self._looks = 0
         self._mean_bytes = 0.0
 
@@ -53,7 +54,7 @@ class KeyedState:
         return frozenset(self._groups)
 
     def __len__(self) -> int:
-        return sum(len(group.values) for group in self._groups.values())
+        return self._keys
 
     @property
     def about_bytes(self) -> int:
@@ -65,6 +66,7 @@ class KeyedState:
         kept = self._groups[group] = Group()
         for data in parts:
             self._apply(kept, self.codec.decode(data))
+        self._keys += len(kept.values)
         for key in kept.values:
             self._key_type = type(key)
             self._look(key, kept.values[key])
@@ -87,6 +89,7 @@ class KeyedState:
         touched_s = kept.touched_s.get(key)
         if touched_s is None or (self._expire_s is not None and born_s - touched_s > self._expire_s):
             self._check_key(key)
+            self._keys += touched_s is None
             kept.values[key] = self.codec.new()
             kept.touched_s[key] = born_s
             kept.deleted.discard(key)
@@ -134,6 +137,7 @@ class KeyedState:
                 del kept.values[key], kept.touched_s[key]
                 kept.changed.discard(key)
                 kept.deleted.add(key)
+                self._keys -= 1
 
     def whole(self, group: int) -> bytes:
         """All of a group, as bytes."""
@@ -158,4 +162,4 @@ class KeyedState:
 
     def forget(self, group: int) -> None:
         """The group is somebody else's."""
-        del self._groups[group]
+        self._keys -= len(self._groups.pop(group).values)

@@ -103,6 +103,7 @@ class Keyed:
 
     groups: int = KEY_GROUPS
     expire_after_s: float | None = None  # a key that no event has touched for longer starts anew, by the events' time
+    kind: Any = Any  # the type of a value: read where it is declared, as annotations need not travel
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,21 +32,20 @@ def state_type(run: object) -> Any:
     return Any if hint in (dict, Mapping) else hint
 
 
-def new_state(run: object) -> Callable[[], Any]:
-    """What makes the state of a key that is new: `new_state()` where there is one, else the annotated type, or dict."""
+def new_state(run: object, kind: Any) -> Callable[[], Any]:
+    """What makes the state of a key that is new: `new_state()` where there is one, else the type of it, or dict."""
     given = getattr(run, "new_state", None)
     if given is not None:
         made: Callable[[], Any] = given
         return made
-    kind = state_type(run)
     maker = get_origin(kind) or kind
     return dict if maker is Any or is_typeddict(maker) or not isinstance(maker, type) else maker
 
 
-def check_state(run: object) -> object:
+def check_state(run: object, kind: Any) -> object:
     """The state of a new key; raises what is wrong with the type, or with making one."""
-    msgspec.msgpack.Decoder(state_type(run))
-    return new_state(run)()
+    msgspec.msgpack.Decoder(kind)
+    return new_state(run, kind)()
 
 
 def _function(run: object) -> Any:

@@ -29,7 +29,6 @@ from penstock.topology.operator import (
     Stream,
 )
 from penstock.topology.place import caller_place
-from penstock.topology.state_type import keeps_state
 
 Input = Operator | SourceSpec | Stream | str
 
@@ -96,11 +95,9 @@ class Topology:
             on_error=on_error,
             place=caller_place(),
             cost_by=cost_by,
-            state=Keyed(key_groups, expire_after_s) if keeps_state(run) else None,
+            state=Keyed(key_groups, expire_after_s),
         )
-        operator = validation.with_grouping(operator)
-        if operator.state is None:
-            validation.check_no_state(operator, key_groups, expire_after_s)
+        operator = validation.with_state(validation.with_grouping(operator))
         validation.check_name(str(operator), name, [*self.sources.values(), *self.operators.values()])
         validation.check_operator(operator)
         self.operators[name] = operator

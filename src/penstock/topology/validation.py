@@ -18,7 +18,7 @@ from penstock.grouping.spec import parse_grouping
 from penstock.names import hint
 from penstock.topology.event_type import event_type
 from penstock.topology.operator import DEFAULT_STREAM, KEY_GROUPS, Keyed, Operator, Process, SourceSpec
-from penstock.topology.state_type import check_state, state_type
+from penstock.topology.state_type import check_state, keeps_state, state_type
 
 if TYPE_CHECKING:
     from penstock.topology.topology import Topology
@@ -43,6 +43,24 @@ def with_grouping(operator: Operator) -> Operator:
     except InputError as error:
         raise TopologyError(f"{operator}: {error}") from None
     return dataclasses.replace(operator, grouping=name, grouping_options=options)
+
+
+def with_state(operator: Operator) -> Operator:
+    """The operator with the type of its state, or without any state; options of state are for those that keep some."""
+    given = operator.state or Keyed()
+    if not keeps_state(operator.run):
+        for option, default in (("key_groups", KEY_GROUPS), ("expire_after_s", None)):
+            value = given.groups if option == "key_groups" else given.expire_after_s
+            if value != default:
+                raise TopologyError(
+                    f"{operator}: {option} is for operators with state, process(event, state); this has none"
+                )
+        return dataclasses.replace(operator, state=None)
+    try:
+        kind = state_type(operator.run)
+    except Exception as error:
+        raise TopologyError(f"{operator}: the type of its state cannot be read: {error}") from error
+    return dataclasses.replace(operator, state=dataclasses.replace(given, kind=kind))
 
 
 def check_operator(operator: Operator) -> None:
@@ -115,19 +133,12 @@ def _check_state(operator: Operator, state: Keyed) -> None:
     if expire_s is not None and not (math.isfinite(expire_s) and expire_s > 0):
         raise TopologyError(f"{operator}: expire_after_s must be above 0; got {expire_s!r}")
     try:
-        check_state(operator.run)
+        check_state(operator.run, state.kind)
     except Exception as error:
         raise TopologyError(
             f"{operator}: the state of a new key cannot be made: {error}; annotate `state` with a type that msgspec "
             "knows, or give the class new_state()"
         ) from error
-
-
-def check_no_state(operator: Operator, key_groups: int, expire_after_s: float | None) -> None:
-    """Options of state are for operators that keep some."""
-    given = "key_groups" if key_groups != KEY_GROUPS else "expire_after_s" if expire_after_s is not None else None
-    if given is not None:
-        raise TopologyError(f"{operator}: {given} is for operators with state, process(event, state); this has none")
 
 
 def check_graph(topology: Topology) -> None:
@@ -193,7 +204,7 @@ def _check_streams_read(topology: Topology, operator: Operator) -> None:
 
 
 def _check_shippable(operator: Operator) -> None:
-    wanted = [event_type(operator.run), *([] if operator.state is None else [state_type(operator.run)])]
+    wanted = [event_type(operator.run), *([] if operator.state is None else [operator.state.kind])]
     for kind in wanted:
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and _is_local(kind):
             raise TopologyError(

@@ -24,6 +24,8 @@ from penstock.engine.messages import BatchEnd, Halted, OperatorRouting, Position
 from penstock.engine.program import Channel, Limits, Program, edges_of
 from penstock.engine.replica import OperatorReplica
 from penstock.metrics.counters import ReplicaCounters
+from penstock.state.handover import Table
+from penstock.state.key_groups import first_owners
 from penstock.topology import Topology
 from penstock.topology.event_type import event_type
 
@@ -112,6 +114,11 @@ def program_of(
     pools = {name: range(operator.pool) for name, operator in topology.operators.items()}
     chosen = dict.fromkeys(topology.operators, (0,)) | dict(active or {})
     operators = {name: (one, event_type(one.run)) for name, one in topology.operators.items()}
+
+    def table(name: str) -> Table | None:
+        state = topology[name].state
+        return None if state is None else Table(1, first_owners(state.groups, chosen[name]))
+
     shipped = operators | dict(sources or {})
     settings: dict[str, Any] = {
         "run": run,
@@ -122,7 +129,7 @@ def program_of(
         "limits": Limits(),
         "edges": edges_of(topology),
         "senders": (*topology.sources, *topology.operators),
-        "routing": {name: OperatorRouting(replicas) for name, replicas in chosen.items()},
+        "routing": {name: OperatorRouting(replicas, table=table(name)) for name, replicas in chosen.items()},
         "blobs": {name: cloudpickle.dumps(thing) for name, thing in shipped.items()},
         "labels": {name: str(thing) for name, thing in (topology.sources | topology.operators).items()},
     }

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.engine import rota as rotas
+from penstock.engine.handovers import Handovers
 from penstock.engine.layout import lay_out
 from penstock.engine.ledger import Ledger
 from penstock.engine.messages import BatchEnd, Halted, Position, Report, Reports, StartQuery
@@ -52,8 +53,10 @@ class Plant:
         self.ledger = Ledger(self.topology)
         self.positions = Positions(folder / "positions.json")
         self.supervisors: list[Watched] = []
-        books = Books(self.routing, self.ledger, self.positions, lambda _: True)
-        self.rota = Rota(books, self._supervisor, ready_within_s, folder / "spark.log")
+        self.handovers = Handovers(self.routing, {}, 1.0)
+        books = Books(self.routing, self.ledger, self.positions, lambda _: True, self.handovers)
+        log_file = folder / "spark.log"
+        self.rota = Rota(books, self._supervisor, ready_within_s=ready_within_s, log_file=log_file)
 
     def _supervisor(self, shift: int, layout: Any) -> Any:
         assert layout is self.layout

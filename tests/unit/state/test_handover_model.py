@@ -240,7 +240,7 @@ TestHandover.settings = settings(max_examples=150, stateful_step_count=50, deadl
 
 def test_long_runs() -> None:
     """The same machine on long random runs, in which much flows between two changes."""
-    for seed in range(60):
+    for seed in range(200):
         draw = random.Random(seed)
         model = Handover()
         model.set_up({0})

@@ -88,7 +88,7 @@ def test_others_do_not(run: Any) -> None:
 )
 def test_how_state_begins(run: Any, kind: Any, first: object) -> None:
     assert state_type(run) == kind
-    assert new_state(run)() == first
+    assert new_state(run, kind)() == first
 
 
 def topology_with(run: Any = count, **declared: Any) -> Topology:
@@ -98,8 +98,8 @@ def topology_with(run: Any = count, **declared: Any) -> Topology:
 
 
 def test_what_is_declared() -> None:
-    assert topology_with()["count"].state == Keyed(128, None)
-    assert topology_with(key_groups=16, expire_after_s=60)["count"].state == Keyed(16, 60)
+    assert topology_with()["count"].state == Keyed(128, None, dict[str, int])
+    assert topology_with(key_groups=16, expire_after_s=60)["count"].state == Keyed(16, 60, dict[str, int])
     assert topology_with()["count"].grouping == "fields"
     assert topology_with(lambda event: event)["count"].state is None
     topology_with().check()
