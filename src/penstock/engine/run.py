@@ -34,7 +34,7 @@ from penstock.engine.positions import Positions
 from penstock.engine.program import Channel, Limits, Program, edges_of
 from penstock.engine.queries import MicroBatchQuery, Query, RealTimeQuery
 from penstock.engine.routing import RoutingTable
-from penstock.engine.run_file import run_file
+from penstock.engine.run_file import next_batch, run_file
 from penstock.engine.session import REALTIME, check_java, check_session, check_slots, open_session
 from penstock.engine.snapshots import StateFiles
 from penstock.engine.supervisor import Supervisor
@@ -73,6 +73,7 @@ class Run:
         self.sources = bind_sources(topology, sources, self.options)
         self._file = run_file(self.options.folder, topology, self.options, secrets.token_hex(6))
         self.id = self._file.id
+        self.carried_on = self._file.generation + 1  # starts of the query under earlier drivers; 0 for a new run
         self._first: dict[tuple[str, int], int] = {}  # where each slot of a source began under this driver
         self._routing = RoutingTable(topology, replicas or {})
         self._ledger = Ledger(topology)
@@ -295,6 +296,9 @@ class Run:
         if self.options.mode == "realtime":
             return RealTimeQuery(self._spark, checkpoint, self.options.checkpoint_every_s)
         self._begin_sources()
+        if not any(isinstance(source, DataFrame) for source in self.sources.values()):
+            batch = next_batch(checkpoint)
+            self._first = {slot: self._positions.start(batch, slot) for slot in self._slots()}
         return MicroBatchQuery(
             self._spark, checkpoint, self.topology, self.sources, self._positions, self._batch_routing
         )
@@ -391,6 +395,9 @@ class Run:
             for name, source in self.sources.items()
             if not isinstance(source, DataFrame)
         ) and not any(isinstance(source, DataFrame) for source in self.sources.values())
+
+    def _slots(self) -> list[tuple[str, int]]:
+        return [(slot.operator, slot.replica) for slot in self._layout.stages[0] if slot.operator is not None]
 
     def _sent_before(self, source: str) -> int:
         """Events that an earlier driver of the run had sent, and that are not sent again."""
