@@ -61,7 +61,7 @@ def check_counts(folder: Path, words: list[str]) -> None:
 
 
 def test_fifty_thousand_events(tmp_path: Path, words_driver: ModuleType) -> None:
-    events, rate = 50_000, 2_000
+    events, rate = 50_000, 1_500
     first = start(tmp_path, events, rate, "realtime")
     await_stored(tmp_path, 8_000, first)
     kill_a_worker(first)

@@ -52,7 +52,7 @@ def main(folder: str, sink: str, events: str, rate: str, mode: str) -> None:
     options = RunOptions(folder=Path(folder), mode=mode, checkpoint_every_s=5)
     with Run(topology(Path(sink)), source, replicas={"lengthen": 2}, options=options) as run:
         for replicas in cycle(CHANGES):
-            if run.wait(1.2):
+            if run.wait(0.7):
                 break
             run.set_replicas("count", replicas)
             print("changed", flush=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from penstock.engine.messages import Reports, TablesQuery
 from penstock.engine.routing import RoutingTable
-from penstock.engine.snapshots import StateFiles
+from penstock.engine.state_files import StateFiles
 from penstock.state.handover import Coordinator, Table
 
 log = logging.getLogger(__name__)

@@ -36,7 +36,7 @@ from penstock.engine.queries import MicroBatchQuery, Query, RealTimeQuery
 from penstock.engine.routing import RoutingTable
 from penstock.engine.run_file import next_batch, run_file
 from penstock.engine.session import REALTIME, check_java, check_session, check_slots, open_session
-from penstock.engine.snapshots import StateFiles
+from penstock.engine.state_files import StateFiles
 from penstock.engine.supervisor import Supervisor
 from penstock.errors import EngineError, InputError
 from penstock.grouping.names import SIMULATED_ONLY
