@@ -54,6 +54,11 @@ class Driven:
     started_s: float = 0.0
     ended_s: float = 0.0
 
+    @property
+    def name(self) -> str:
+        """What the store calls it: intervals count from 1 under every driver, so a run carried on has another name."""
+        return f"{self.run.id}.{self.run.carried_on}" if self.run.carried_on else self.run.id
+
 
 def prepare(request: RunRequest, folder: Path, store: str | None = None) -> Driven:
     """Check and build everything that does not need Spark."""
@@ -118,8 +123,8 @@ def _make_loop(driven: Driven, times: dict[str, float]) -> Loop:
     rules = IntervalRules(request.td_s, declared(driven.topology), stale_after_s=max(SLOWEST_STALE_S, request.td_s / 2))
     monitor = Monitor(Fresh(run), rules, ExecutionTimes(times))
     policy = _policy(driven, times)
-    analyzer = analyzer_for(policy, request.forecaster, request.td_s, DAY_S / request.speedup, run.id)
-    driven.recorder = Recorder(lambda record: store.write(run.id, record))
+    analyzer = analyzer_for(policy, request.forecaster, request.td_s, DAY_S / request.speedup, driven.name)
+    driven.recorder = Recorder(lambda record: store.write(driven.name, record))
     infrastructure = levels = None
     if driven.cluster is not None and driven.wanted is not None:
         driven.clustered = Clustered(driven.cluster, run, policy, driven.wanted.rules(request.td_s))
@@ -188,7 +193,7 @@ def _run_row(driven: Driven) -> RunRow:
         "mode": request.mode,
     }
     return RunRow(
-        run=driven.run.id,
+        run=driven.name,
         topology=driven.topology.name,
         policy=request.policy or "none",
         td_s=request.td_s,
@@ -200,7 +205,7 @@ def _run_row(driven: Driven) -> RunRow:
 def _close(driven: Driven) -> None:
     if driven.recorder is not None:
         driven.recorder.close()
-    driven.store.finish_run(driven.run.id, datetime.now(UTC).isoformat())
+    driven.store.finish_run(driven.name, datetime.now(UTC).isoformat())
 
 
 def workload_for(driven: Driven, times: Mapping[str, float]) -> Workload:

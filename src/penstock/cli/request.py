@@ -161,6 +161,13 @@ def new_folder(app: str) -> Path:
     return folder.resolve()
 
 
+def held_folder(folder: Path) -> Path:
+    """The folder of a run that can be carried on."""
+    if not (folder / "run.json").is_file():
+        raise InputError(f"--resume: no run in {str(folder)!r}, as there is no file run.json")
+    return folder.resolve()
+
+
 def played(trace: Trace, mean_rate: float | None, speedup: float, duration_s: float | None) -> Trace:
     """The trace as it is played: rescaled, compressed, cut."""
     if mean_rate is not None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from penstock.engine.messages import Reports, TablesQuery
 from penstock.engine.numbers import shift_of
 from penstock.engine.routing import RoutingTable
-from penstock.engine.snapshots import StateFiles
+from penstock.engine.state_files import StateFiles
 from penstock.errors import EngineError
 from penstock.state.handover import Coordinator, Table
 

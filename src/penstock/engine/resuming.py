@@ -8,7 +8,8 @@ from pathlib import Path
 
 from penstock.engine.numbers import Slot, first_batch
 from penstock.engine.positions import Positions
-from penstock.engine.snapshots import StateFiles
+from penstock.engine.run_file import next_batch
+from penstock.engine.state_files import StateFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ def carry_on(positions: Positions, checkpoint: Path, slots: Iterable[Slot], stat
     if not known:
         return Resumed(0, dict.fromkeys(slots, 0))
     oldest = min(positions.shifts() or known)
-    batch = first_batch(oldest) + last_commit(checkpoint / str(oldest)) + 1
+    batch = first_batch(oldest) + next_batch(checkpoint / str(oldest))
     begin = {slot: positions.start(batch, slot) for slot in slots}
     resumed = Resumed(known[-1] + 1, begin)
     for files in states:
@@ -44,16 +45,8 @@ def go_on_in_place(
     positions: Positions, checkpoint: Path, slots: Iterable[Slot], states: Iterable[StateFiles]
 ) -> Resumed:
     """In micro-batch mode Spark goes on from its checkpoint, which knows where other sources are."""
-    batch = last_commit(checkpoint / "0") + 1
+    batch = next_batch(checkpoint / "0")
     for files in states:
         files.forget_from(batch)
     return Resumed(0, {slot: positions.start(batch, slot) if batch else 0 for slot in slots})
 
-
-def last_commit(checkpoint: Path) -> int:
-    """The last batch that a query has committed; -1 if none.
-
-    >>> last_commit(Path("nowhere"))
-    -1
-    """
-    return max((int(file.name) for file in (checkpoint / "commits").glob("*") if file.name.isdecimal()), default=-1)

@@ -41,7 +41,7 @@ from penstock.engine.routing import RoutingTable
 from penstock.engine.run_file import run_file
 from penstock.engine.session import REALTIME, check_java, check_session, check_slots, open_session
 from penstock.engine.shifts import check_pools
-from penstock.engine.snapshots import StateFiles
+from penstock.engine.state_files import StateFiles
 from penstock.engine.supervisor import Supervisor
 from penstock.errors import EngineError, InputError
 from penstock.grouping.names import SIMULATED_ONLY
@@ -78,6 +78,7 @@ class Run:
         self.sources = bind_sources(topology, sources, self.options)
         self._file = run_file(self.options.folder, topology, self.options, secrets.token_hex(6))
         self.id = self._file.id
+        self.carried_on = self._file.generation + 1  # starts of the query under earlier drivers; 0 for a new run
         self._resumed = Resumed(0, {})
         self._routing = RoutingTable(topology, replicas or {})
         self._ledger = Ledger(topology)

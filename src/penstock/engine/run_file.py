@@ -75,3 +75,10 @@ def run_file(folder: Path | None, topology: Topology, options: RunOptions, new_i
     if differences:
         raise InputError(f"{folder}: holds another run, which cannot be carried on: {'; '.join(differences)}")
     return held
+
+
+def next_batch(checkpoint: Path) -> int:
+    """The batch that Spark does next from this checkpoint: the one after the last that was committed."""
+    commits = checkpoint / "commits"
+    done = [int(file.name) for file in commits.iterdir() if file.name.isdecimal()] if commits.is_dir() else []
+    return max(done, default=-1) + 1

@@ -16,7 +16,7 @@ from penstock.engine.inbox import Arrival
 from penstock.engine.lifecycle import Opened
 from penstock.engine.messages import Report, StateReport, TablesQuery
 from penstock.engine.program import Program
-from penstock.engine.snapshots import StateFiles
+from penstock.engine.state_files import StateFiles
 from penstock.errors import EngineError
 from penstock.grouping.fields import key_of, stable_hash
 from penstock.state.codec import Codec, key_as_kept

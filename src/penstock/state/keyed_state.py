@@ -1,4 +1,4 @@
-"""The state of one replica: a value for each key, kept by key group, with what changed since the last snapshot."""
+"""The state of one replica: a value for each key, kept by key group, with what changed since the last segment."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class KeyedState:
     """Values by group and key; a key that is new, or has expired, starts with a new value.
 
     Time is the events' own, so that it is the same when events are repeated. A key expires for an event that comes more
-    than `expire_after_s` after its last one; it is forgotten at a snapshot once it has not been touched for twice that
-    long, so that an event which is late finds what it would have found without the snapshot.
+    than `expire_after_s` after its last one; it is forgotten with a segment once it has not been touched for twice that
+    long, so that an event which is late finds what it would have found without the segment.
 
     >>> state = KeyedState(Codec("operator 'count'"))
     >>> state.own(3)
@@ -146,7 +146,7 @@ class KeyedState:
         return self.codec.encode(Part(True, keys, list(kept.values.values()), [kept.touched_s[key] for key in keys]))
 
     def change(self, group: int) -> bytes | None:
-        """What changed in a group since the last snapshot, as bytes; None if nothing did."""
+        """What changed in a group since the last segment, as bytes; None if nothing did."""
         kept = self._groups[group]
         if not kept.changed and not kept.deleted:
             return None
@@ -155,7 +155,7 @@ class KeyedState:
         return self.codec.encode(Part(False, keys, values, touched_s, list(kept.deleted)))
 
     def settle(self) -> None:
-        """What is here is in a snapshot: nothing has changed since."""
+        """What is here is in a segment: nothing has changed since."""
         for kept in self._groups.values():
             kept.changed.clear()
             kept.deleted.clear()

@@ -66,7 +66,7 @@ class Past:
 
 @dataclass
 class Compaction:
-    """Decides, group by group, whether a snapshot has the whole or what changed.
+    """Decides, group by group, whether a segment has the whole or what changed.
 
     It is the whole when the changes since the last one, with this one, would be larger than that, or when it is old.
     So the changes that a recovery reads are never larger than the whole.

@@ -11,7 +11,7 @@ import pytest
 from penstock.engine.handovers import Handovers
 from penstock.engine.messages import Reports, Routing, StateReport, TablesQuery
 from penstock.engine.routing import RoutingTable
-from penstock.engine.snapshots import StateFiles
+from penstock.engine.state_files import StateFiles
 from penstock.state.handover import Table
 from penstock.topology import Topology
 

@@ -8,8 +8,9 @@ import pytest
 
 from penstock.engine.numbers import first_batch
 from penstock.engine.positions import Positions
-from penstock.engine.resuming import Resumed, carry_on, go_on_in_place, last_commit
-from penstock.engine.snapshots import StateFiles
+from penstock.engine.resuming import Resumed, carry_on, go_on_in_place
+from penstock.engine.run_file import next_batch
+from penstock.engine.state_files import StateFiles
 from penstock.state.segments import SegmentName
 
 SLOT = ("s", 0)
@@ -100,4 +101,4 @@ def test_in_micro_batch_mode_the_checkpoint_stays(left: Left) -> None:
 def test_other_files_among_the_commits_do_not_count(left: Left) -> None:
     left.commit(0, 3, 12)
     (left.checkpoint / "0" / "commits" / "metadata").touch()
-    assert last_commit(left.checkpoint / "0") == 12
+    assert next_batch(left.checkpoint / "0") == 13

@@ -15,7 +15,7 @@ from penstock.engine.bundle import HASH, Events, Header, Keys, Marker, pack, pac
 from penstock.engine.messages import OperatorRouting, Routing, TablesQuery
 from penstock.engine.program import Limits
 from penstock.engine.replica import OperatorReplica
-from penstock.engine.snapshots import StateFiles
+from penstock.engine.state_files import StateFiles
 from penstock.errors import EngineError
 from penstock.grouping import stable_hash
 from penstock.state.handover import Table

@@ -79,8 +79,8 @@ def test_an_old_event_does_not_make_a_key_older() -> None:
     assert state.value(0, "dam", 109.0) == {"n": 1}
 
 
-def test_expired_keys_are_forgotten_at_snapshots_and_deleted_in_the_change() -> None:
-    """Twice the time, so that an event that is late finds the same with and without a snapshot in between."""
+def test_expired_keys_are_forgotten_with_segments_and_deleted_in_the_change() -> None:
+    """Twice the time, so that an event that is late finds the same with and without a segment in between."""
     state = state_of(expire_after_s=10.0)
     for key, born_s in (("a", 0.0), ("b", 15.0), ("c", 30.0)):
         state.value(0, key, born_s)["n"] = 1
@@ -124,7 +124,7 @@ def test_values_come_back_in_the_type_that_the_operator_wants() -> None:
 operations = st.lists(
     st.one_of(
         st.tuples(st.just("add"), st.integers(0, 6), st.floats(0, 50)),
-        st.tuples(st.just("snapshot"), st.booleans(), st.just(0.0)),
+        st.tuples(st.just("segment"), st.booleans(), st.just(0.0)),
     ),
     max_size=40,
 )

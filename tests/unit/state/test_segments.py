@@ -25,24 +25,24 @@ def state_with(*groups: int) -> KeyedState:
     return state
 
 
-def snapshot(state: KeyedState, compaction: Compaction) -> dict[int, bool]:
+def written(state: KeyedState, compaction: Compaction) -> dict[int, bool]:
     """Which groups are written, and whether whole."""
-    written = {group: whole for group, whole, _ in compaction.parts(state)}
+    found = {group: whole for group, whole, _ in compaction.parts(state)}
     state.settle()
-    return written
+    return found
 
 
 def test_first_the_whole_then_changes_until_they_outgrow_it() -> None:
     state, compaction = state_with(3), Compaction()
     for key in range(20):
         state.value(3, key, 1.0)["n"] = 1
-    assert snapshot(state, compaction) == {3: True}
-    assert snapshot(state, compaction) == {}
+    assert written(state, compaction) == {3: True}
+    assert written(state, compaction) == {}
     kinds = []
     for _ in range(6):
         for key in range(8):
             state.value(3, key, 2.0)["n"] += 1
-        kinds.append(snapshot(state, compaction)[3])
+        kinds.append(written(state, compaction)[3])
     assert kinds == [False, False, True, False, False, True]
 
 
@@ -50,7 +50,7 @@ def test_a_group_that_is_not_changed_is_written_whole_now_and_then() -> None:
     state, compaction = state_with(0, 5), Compaction()
     wholes: dict[int, list[int]] = {0: [], 5: []}
     for batch in range(100):
-        for group, whole in snapshot(state, compaction).items():
+        for group, whole in written(state, compaction).items():
             assert whole
             wholes[group].append(batch)
     assert wholes[0] == list(range(0, 100, WHOLE_AFTER))
@@ -59,9 +59,9 @@ def test_a_group_that_is_not_changed_is_written_whole_now_and_then() -> None:
 
 def test_a_group_that_was_taken_is_written_whole() -> None:
     state, compaction = state_with(0), Compaction()
-    snapshot(state, compaction)
+    written(state, compaction)
     state.own(1)
-    assert snapshot(state, compaction) == {1: True}
+    assert written(state, compaction) == {1: True}
 
 
 def test_names() -> None:

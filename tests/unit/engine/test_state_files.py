@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.snapshots import StateFiles
+from penstock.engine.state_files import StateFiles
 from penstock.errors import EngineError
 from penstock.state.segments import KEPT_BATCHES, WHOLE_AFTER, SegmentName, newest_first
 
