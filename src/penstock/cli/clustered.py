@@ -46,11 +46,15 @@ class ClusterRequest:
         )
 
 
-def cluster_request(kind: str | None, workers: str | None, replicas: int) -> ClusterRequest | None:
-    """The cluster that was asked for, sized for so many replicas at the peak; None if none was.
+def cluster_request(kind: str | None, workers: str | None, replicas: int, fewest: int = 1) -> ClusterRequest | None:
+    """The cluster that was asked for; None if none was.
+
+    Its workers are sized so that all of them host so many replicas at the peak, and the fewest all that there must be.
 
     >>> cluster_request("local", "2..8", replicas=14)
     ClusterRequest(least=2, most=8, capacity=2, spare=2)
+    >>> cluster_request("local", "1..4", replicas=4, fewest=3)
+    ClusterRequest(least=1, most=4, capacity=3, spare=3)
     >>> cluster_request("local", "0..2", replicas=14)
     Traceback (most recent call last):
     penstock.errors.InputError: --workers must be a number or least..most, from 1 on; got '0..2'
@@ -65,7 +69,7 @@ def cluster_request(kind: str | None, workers: str | None, replicas: int) -> Clu
     least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
     if not 1 <= least <= most:
         raise InputError(f"--workers must be a number or least..most, from 1 on; got {text!r}")
-    capacity = math.ceil(replicas / most)
+    capacity = max(math.ceil(replicas / most), math.ceil(fewest / least))
     return ClusterRequest(least=least, most=most, capacity=capacity, spare=capacity if least < most else 0)
 
 

@@ -171,7 +171,8 @@ def _cluster_request(request: RunRequest, topology: Topology, workload: Workload
     if request.cluster is not None and request.mode != "realtime":
         raise InputError(f"--cluster needs --mode realtime; got {request.mode!r}")
     peak = overestimated_replicas(workload.peak_rate, workload.shares, workload.execution_times_s)
-    return cluster_request(request.cluster, request.workers, peak + len(topology.sources))
+    sources = len(topology.sources)
+    return cluster_request(request.cluster, request.workers, peak + sources, len(topology.operators) + sources)
 
 
 def _workload(topology: Topology, trace: Trace, times: Mapping[str, float]) -> Workload:

@@ -15,7 +15,7 @@ from penstock.metrics.rows import ManagerRow, WorkerRow
 WORKERS_SHOWN = 8
 WORDS_SHOWN = 4
 WIDEST_BAR = 16
-_STATE_STYLES = {"starting": "dim", "draining": "yellow"}
+_STATE_STYLES = {"starting": "dim", "joining": "dim", "draining": "yellow"}
 _WORD_STYLES = {"refused": "yellow", "cancelled": "yellow", "lost": "red", "granted": "green", "done": "green"}
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from penstock.engine.run import Run
-from penstock.errors import EngineError, PenstockError
+from penstock.errors import EngineError
 from penstock.infra.executors import SETTINGS
 from penstock.infra.ports import Workers
 from penstock.infra.standalone import StandaloneCluster
@@ -112,7 +112,7 @@ class ClusterWorkers:
         if worker.name in self._leaving:
             return worker.turned(WorkerState.DRAINING)
         if worker.available and worker.name not in self._laid:
-            return worker.turned(WorkerState.STARTING)
+            return worker.turned(WorkerState.JOINING if worker.name in self._joining else WorkerState.STARTING)
         return worker
 
     def sizes(self) -> Mapping[str, Sequence[WorkerSize]]:
@@ -190,8 +190,9 @@ class ClusterWorkers:
                 for executor in self._cluster.executors(name):
                     self._scheduler.decommission(executor)
             seconds = self._run.lay_out_anew(self._run.pools)
-        except PenstockError as error:
-            self._give_up(leaving, f"{why}: {error}")
+        except Exception as error:  # whatever Spark may say: all goes on as it was
+            if not self._run.stopped():
+                self._give_up(leaving, f"{why}: {error}")
             return
         self.pauses.append(Pause(self._run.clock.now(), why, seconds))
         log.info("%s: the next shift has taken over; sources stood still for %.3f s", why, seconds)

@@ -49,4 +49,3 @@ def go_on_in_place(
     for files in states:
         files.forget_from(batch)
     return Resumed(0, {slot: positions.start(batch, slot) if batch else 0 for slot in slots})
-

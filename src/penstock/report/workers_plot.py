@@ -14,10 +14,10 @@ from matplotlib.ticker import MaxNLocator
 from penstock.report.arena_panels import PANEL_IN, time_axis
 from penstock.report.canvas import legend, picture, plain
 from penstock.report.markup import count, decimal
-from penstock.report.palette import BLUE, GREY, INK, ORANGE, SKY, VERMILLION
+from penstock.report.palette import BLUE, GREEN, GREY, INK, ORANGE, SKY, VERMILLION
 from penstock.report.workers_series import STATES, WorkersOverTime
 
-_COLOURS: Mapping[str, Any] = {"available": BLUE, "draining": ORANGE, "starting": SKY}
+_COLOURS: Mapping[str, Any] = {"available": BLUE, "draining": ORANGE, "joining": GREEN, "starting": SKY}
 
 
 def workers_plot(series: WorkersOverTime) -> bytes:

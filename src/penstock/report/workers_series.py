@@ -18,7 +18,9 @@ from penstock.simulator.result import SimulationResult
 
 Row = TypeVar("Row", ManagerRow, PauseRow)
 
-STATES = tuple(state.value for state in (WorkerState.AVAILABLE, WorkerState.DRAINING, WorkerState.STARTING))
+STATES = tuple(
+    state.value for state in (WorkerState.AVAILABLE, WorkerState.DRAINING, WorkerState.JOINING, WorkerState.STARTING)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,6 +134,28 @@ def test_a_worker_is_available_once_the_next_shift_sits_on_it(world: World) -> N
     assert len(world.run.laid) == 1  # nothing is left to do
 
 
+def test_a_worker_joins_while_the_next_shift_is_laid_over_it(world: World, tools: Tools) -> None:
+    laying = threading.Event()
+    world.run.lay_out_anew = lambda _: laying.wait(5) and 0.01  # type: ignore[method-assign]
+    world.run.finished.set()
+    world.cluster.states["w3"] = WorkerState.AVAILABLE
+    world.workers.settle()
+    assert world.states()["w3"] == "joining"
+    world.workers.remove("w3")  # too late for that
+    assert world.cluster.removed == []
+    laying.set()
+    tools.until(lambda: not world.workers.changing)
+    assert world.states()["w3"] == "draining"
+
+
+def test_a_run_that_ends_during_a_change_is_no_failure(world: World) -> None:
+    world.run.stopped = lambda: True  # type: ignore[method-assign]
+    world.run.error = EngineError("Spark is gone")
+    world.cluster.states["w3"] = WorkerState.AVAILABLE
+    world.settle()
+    assert world.workers.failed is None
+
+
 def test_a_worker_without_an_executor_is_not_laid_over_and_one_is_asked_for(world: World) -> None:
     name = world.workers.add("local", SIZE)
     world.cluster.states[name] = WorkerState.AVAILABLE

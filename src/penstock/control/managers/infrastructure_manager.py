@@ -95,7 +95,8 @@ class InfrastructureManager:
     def _follow_starts(self, now_s: float) -> None:
         states = {worker.name: worker.state for worker in self._ledger.workers}
         for name, since_s in list(self._starting.items()):
-            if states.get(name) is WorkerState.STARTING and now_s - since_s < self.rules.start_within_s:
+            in_time = now_s - since_s < self.rules.start_within_s
+            if states.get(name) is WorkerState.JOINING or (states.get(name) is WorkerState.STARTING and in_time):
                 continue
             del self._starting[name]
             if states.get(name) is WorkerState.AVAILABLE:

@@ -37,7 +37,7 @@ class LevelsView:
         )
 
     def _worker(self, worker: Worker, number: int, time_s: float) -> WorkerRow:
-        starts = worker.state is WorkerState.STARTING
+        starts = worker.state in (WorkerState.STARTING, WorkerState.JOINING)
         return WorkerRow(
             number=number,
             time_s=time_s,
