@@ -89,7 +89,8 @@ def by_spark(file: Path, folder: Path, wanted: ClusterRequest, target_ms: float)
     latencies_ms = found.pop("latencies_ms")
     histogram = LatencyHistogram()
     histogram.add_many(latencies_ms)
-    return found | shown(histogram) | {"late": sum(one > target_ms for one in latencies_ms)}
+    late = sum(one > target_ms for one in latencies_ms) + found["unfinished"]
+    return found | shown(histogram) | {"late": late}
 
 
 def by_penstock(driven: Driven, target_ms: float) -> dict[str, Any]:
@@ -103,11 +104,13 @@ def by_penstock(driven: Driven, target_ms: float) -> dict[str, Any]:
         workers.append(len(now.cluster.list()))
 
     counters = drive(driven, watch)
-    late = sum(count for bucket, count in counters.latency.buckets.items() if _middle_ms(bucket) > target_ms)
+    left = sum(one.backlog for one in counters.operators.values())
+    late = left + sum(count for bucket, count in counters.latency.buckets.items() if _middle_ms(bucket) > target_ms)
     return {
         "events": sum(counters.sources.values()),
         "worker_seconds": seconds[-1] - seconds[0],
         "most_workers": max(workers),
+        "unfinished": left,
         **shown(counters.latency),
         "late": late,
     }
@@ -127,7 +130,7 @@ def with_ratios(results: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]
     """Every system's figures, and beside them how many times those of Spark they are."""
     base = results.get(SPARK)
     for result in results.values():
-        result["late_ratio"] = round(result["late"] / result["words"], 4) if result["words"] else None
+        result["late_ratio"] = round(result["late"] / max(result["words"] + result["unfinished"], 1), 4)
         result["worker_seconds"] = round(result["worker_seconds"], 1)
         if base:
             latency = {name: round(value / base["latency_ms"][name], 3) for name, value in result["latency_ms"].items()}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -24,9 +25,9 @@ from penstock.engine.cluster import await_workers
 from penstock.infra.executors import SETTINGS, Executors
 from penstock.infra.standalone import StandaloneCluster, StandaloneOptions
 from penstock.sources import TraceSource
-from penstock.workload import Trace, load_trace
+from penstock.workload import Trace, load_trace, save_trace
 
-WARM_UP_S = 5.0
+WARM_UP_S = 20  # events of the trace's first rate, which do not count
 IDLE_S = 10
 PATIENCE_S = 60.0  # after the last event was due
 LOOK_EVERY_S = 0.25
@@ -114,13 +115,13 @@ def count_and_consume(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
             counter.process(row)
             wait(SERVICE_MS["consumer"])
             latencies_s.append(time.time() - row["due"])
-        yield pa.RecordBatch.from_pydict({"latency_s": pa.array(latencies_s, pa.float64())})
+        yield pa.RecordBatch.from_pydict({"due": batch["due"], "latency_s": pa.array(latencies_s, pa.float64())})
 
 
 def counted(sentences: DataFrame, partitions: int) -> DataFrame:
     """The whole word count: one shuffle, by word."""
     words = sentences.mapInArrow(split_all, "due double, word string").repartition(partitions, "word")
-    return words.mapInArrow(count_and_consume, "latency_s double")
+    return words.mapInArrow(count_and_consume, "due double, latency_s double")
 
 
 def play(file: Path, folder: Path, sizes: Sizes) -> dict[str, Any]:
@@ -132,7 +133,7 @@ def play(file: Path, folder: Path, sizes: Sizes) -> dict[str, Any]:
         await_workers(cluster, sizes.most)
         spark = _session(cluster.url, sizes)
         try:
-            return _Player(spark, load_trace(file), file, folder).play(sizes)
+            return _Player(spark, load_trace(file), folder).play(sizes)
         finally:
             spark.stop()
 
@@ -155,6 +156,7 @@ def _session(url: str, sizes: Sizes) -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
+        "spark.python.daemon.module": "penstock.engine.daemon",  # as Penstock has it: workers are forked, not started
         **SETTINGS,
         **{f"spark.dynamicAllocation.{name}": value for name, value in allocation.items()},
     }
@@ -164,26 +166,30 @@ def _session(url: str, sizes: Sizes) -> SparkSession:
 
 
 class _Player:
-    def __init__(self, spark: SparkSession, trace: Trace, file: Path, folder: Path) -> None:
+    """Plays a trace after a stretch of its first rate, in which Java and Python learn the way."""
+
+    def __init__(self, spark: SparkSession, trace: Trace, folder: Path) -> None:
         self._spark = spark
         self._trace = trace
-        self._file = file
         self._folder = folder
+        before = np.full(round(WARM_UP_S / trace.step_s), trace.rates[0])
+        self._whole = Trace(trace.name, trace.step_s, np.concatenate([before, trace.rates]))
+        self._begins_s = 0.0  # the trace itself
+        self._words = 0
         self._latencies_s: list[float] = []
         self._executor_seconds = 0.0
         self._most_executors = 0
 
     def play(self, sizes: Sizes) -> dict[str, Any]:
         self._warm_up(sizes)
-        begins_s = time.time() + WARM_UP_S
+        query = self._started(sizes)
         stopped = threading.Event()
-        looking = threading.Thread(target=self._look, args=(begins_s, stopped))
-        query = self._started(begins_s, sizes)
+        looking = threading.Thread(target=self._look, args=(stopped,))
         looking.start()
+        expected = WORDS_PER_SENTENCE * round(self._whole.events)
         try:
-            expected = WORDS_PER_SENTENCE * round(self._trace.events)
-            deadline = begins_s + self._trace.duration_s + PATIENCE_S
-            while len(self._latencies_s) < expected and time.time() < deadline and query.isActive:
+            deadline = self._begins_s + self._trace.duration_s + PATIENCE_S
+            while self._words < expected and time.time() < deadline and query.isActive:
                 time.sleep(LOOK_EVERY_S)
         finally:
             stopped.set()
@@ -192,6 +198,7 @@ class _Player:
         return {
             "events": round(self._trace.events),
             "latencies_ms": [1000 * one for one in self._latencies_s],
+            "unfinished": expected - self._words,
             "worker_seconds": self._executor_seconds,
             "most_workers": self._most_executors,
         }
@@ -202,22 +209,27 @@ class _Player:
         for _ in range(FEWEST_BATCHES):
             counted(few, sizes.partitions).collect()
 
-    def _started(self, begins_s: float, sizes: Sizes) -> Any:
+    def _started(self, sizes: Sizes) -> Any:
         self._spark.dataSource.register(TraceData)
-        reader = self._spark.readStream.format("trace").option("file", str(self._file))
-        frame = reader.option("begins", repr(begins_s)).option("partitions", str(sizes.partitions)).load()
+        file, now_s = save_trace(self._whole, self._folder / "whole.csv"), time.time()
+        self._begins_s = now_s + WARM_UP_S
+        reader = self._spark.readStream.format("trace").option("file", str(file))
+        frame = reader.option("begins", repr(now_s)).option("partitions", str(sizes.partitions)).load()
         writer = counted(frame, sizes.partitions).writeStream.foreachBatch(self._keep)
         return writer.option("checkpointLocation", str(self._folder / "checkpoint")).start()
 
     def _keep(self, batch: DataFrame, number: int) -> None:  # noqa: ARG002 - Spark's signature
-        self._latencies_s += batch.toArrow()["latency_s"].to_pylist()
+        rows = batch.toArrow()
+        self._words += rows.num_rows
+        pairs = zip(rows["due"].to_pylist(), rows["latency_s"].to_pylist(), strict=True)
+        self._latencies_s += [latency_s for due_s, latency_s in pairs if due_s >= self._begins_s]
 
-    def _look(self, begins_s: float, stopped: threading.Event) -> None:
-        """Add up executors times time, from when the first event is due."""
-        executors, last_s = Executors(self._spark), begins_s
+    def _look(self, stopped: threading.Event) -> None:
+        """Add up executors times time, from when the first event of the trace is due."""
+        executors, last_s = Executors(self._spark), self._begins_s
         while not stopped.wait(LOOK_EVERY_S):
             now_s = time.time()
-            if now_s > begins_s:
+            if now_s > self._begins_s:
                 count = len(executors.ids())
                 self._executor_seconds += count * (now_s - last_s)
                 self._most_executors = max(self._most_executors, count)
