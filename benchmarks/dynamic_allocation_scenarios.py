@@ -27,7 +27,7 @@ from penstock.infra.standalone import StandaloneCluster, StandaloneOptions
 from penstock.sources import TraceSource
 from penstock.workload import Trace, load_trace, save_trace
 
-WARM_UP_S = 20  # events of the trace's first rate, which do not count
+WARM_UP_S = 30  # events of the trace's first rate, which do not count
 IDLE_S = 10
 PATIENCE_S = 60.0  # after the last event was due
 LOOK_EVERY_S = 0.25
