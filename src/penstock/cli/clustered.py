@@ -1,4 +1,4 @@
-"""`penstock run --cluster local`: a Spark cluster for one run, whose workers come and go with its load."""
+"""`penstock run --cluster`: workers that come and go with a run's load, of its own or on a cluster that is there."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from penstock.control.managers.infrastructure_manager import InfrastructureRules
 from penstock.control.managers.levels_view import LevelsView
 from penstock.control.managers.region_manager import RegionRules
 from penstock.control.managers.two_levels import LevelRules, TwoLevels
-from penstock.engine.cluster import ClusterWorkers, await_workers
+from penstock.engine.cluster import ClusterWorkers, await_workers, foreign_settings, spark_settings
 from penstock.engine.layout import lay_out
 from penstock.engine.run import SPARE_SLOTS, Run
 from penstock.errors import InputError
+from penstock.infra.executor_workers import ExecutorWorkers
 from penstock.infra.executors import Executors
 from penstock.infra.standalone import StandaloneCluster, StandaloneOptions
 from penstock.names import one_of
 from penstock.policy.base import Policy
 from penstock.topology import Topology
 
-CLUSTERS = ("local",)
+CLUSTERS = ("local", "spark://HOST:PORT")
+Settings = dict[str, str]
+_URL = re.compile(r"spark://[^\s:/,]+:\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +38,7 @@ class ClusterRequest:
     most: int
     capacity: int
     spare: int
+    url: str | None = None  # of a cluster that someone else runs
 
     def rules(self, td_s: float) -> LevelRules:
         """What the managers go by: the infrastructure's look every second interval, as in E2DF."""
@@ -52,32 +56,49 @@ def cluster_request(kind: str | None, workers: str | None, replicas: int, fewest
     Its workers are sized so that all of them host so many replicas at the peak, and the fewest all that there must be.
 
     >>> cluster_request("local", "2..8", replicas=14)
-    ClusterRequest(least=2, most=8, capacity=2, spare=2)
+    ClusterRequest(least=2, most=8, capacity=2, spare=2, url=None)
     >>> cluster_request("local", "1..4", replicas=4, fewest=3)
-    ClusterRequest(least=1, most=4, capacity=3, spare=3)
+    ClusterRequest(least=1, most=4, capacity=3, spare=3, url=None)
     >>> cluster_request("local", "0..2", replicas=14)
     Traceback (most recent call last):
     penstock.errors.InputError: --workers must be a number or least..most, from 1 on; got '0..2'
     """
     if kind is None:
         if workers is not None:
-            raise InputError("--workers needs --cluster local")
+            raise InputError("--workers needs --cluster local or spark://HOST:PORT")
         return None
-    one_of("--cluster", kind, CLUSTERS)
+    url = kind if _URL.fullmatch(kind) else None
+    if url is None:
+        one_of("--cluster", kind, CLUSTERS)
     text = workers or "2..4"
     found = re.fullmatch(r"(\d+)(?:\.\.(\d+))?", text)
     least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
     if not 1 <= least <= most:
         raise InputError(f"--workers must be a number or least..most, from 1 on; got {text!r}")
     capacity = max(math.ceil(replicas / most), math.ceil(fewest / least))
-    return ClusterRequest(least=least, most=most, capacity=capacity, spare=capacity if least < most else 0)
+    spare = capacity if least < most else 0
+    return ClusterRequest(least=least, most=most, capacity=capacity, spare=spare, url=url)
 
 
-def new_cluster(request: ClusterRequest, topology: Topology, folder: Path) -> StandaloneCluster:
-    """Workers that can each hold all pools of two shifts, so that one alone can carry the run on."""
-    pools = {name: range(operator.pool) for name, operator in topology.operators.items()}
-    cores = 2 * lay_out(topology, pools).tasks + SPARE_SLOTS
-    return StandaloneCluster(folder / "cluster", StandaloneOptions(capacity=request.capacity, cores=cores))
+def new_cluster(request: ClusterRequest, topology: Topology, folder: Path) -> StandaloneCluster | None:
+    """Workers that can each hold all pools, so that one alone can carry the run on; None if someone else runs them."""
+    if request.url is not None:
+        return None
+    options = StandaloneOptions(capacity=request.capacity, cores=_cores(topology))
+    return StandaloneCluster(folder / "cluster", options)
+
+
+def session_settings(request: ClusterRequest | None, topology: Topology, cluster: StandaloneCluster | None) -> Settings:
+    """What Spark's session needs for the cluster; nothing without one."""
+    if request is not None and request.url is not None:
+        return foreign_settings(request.url, math.ceil(_cores(topology) / request.least), request.least)
+    return spark_settings(cluster) if cluster else {}
+
+
+def _cores(topology: Topology) -> int:
+    """Slots for all pools, of two shifts at once."""
+    pools = {name: range(one.pool) for name, one in topology.operators.items()}
+    return 2 * lay_out(topology, pools).tasks + SPARE_SLOTS
 
 
 @contextmanager
@@ -91,11 +112,18 @@ def started(cluster: StandaloneCluster | None, request: ClusterRequest | None) -
         yield
 
 
+def workers_of(run: Run, request: ClusterRequest, cluster: StandaloneCluster | None) -> ClusterWorkers:
+    """The workers under a run that has started."""
+    executors = Executors(run.spark)
+    workers = cluster if cluster is not None else ExecutorWorkers(executors, request.capacity)
+    return ClusterWorkers(workers, run, executors)
+
+
 class Clustered:
     """A run on its cluster: the managers, and what they did."""
 
-    def __init__(self, cluster: StandaloneCluster, run: Run, policy: Policy, rules: LevelRules) -> None:
-        self.workers = ClusterWorkers(cluster, run, Executors(run.spark))
+    def __init__(self, workers: ClusterWorkers, run: Run, policy: Policy, rules: LevelRules) -> None:
+        self.workers = workers
         self._since_s = run.clock.now()
         sources = list(run.topology.sources)
         self.levels = TwoLevels(

@@ -8,13 +8,20 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from penstock.cli.clustered import Clustered, ClusterRequest, cluster_request, new_cluster, started
+from penstock.cli.clustered import (
+    Clustered,
+    ClusterRequest,
+    cluster_request,
+    new_cluster,
+    session_settings,
+    started,
+    workers_of,
+)
 from penstock.cli.request import RunRequest
 from penstock.control.analyze import DAY_S, analyzer_for
 from penstock.control.declare import declared, workload_of
 from penstock.control.loop import Loop, Parts, check_td
 from penstock.control.monitor import Monitor
-from penstock.engine.cluster import spark_settings
 from penstock.engine.run import Run
 from penstock.errors import InputError
 from penstock.forecast.registry import make_forecaster
@@ -74,7 +81,7 @@ def prepare(request: RunRequest, folder: Path, store: str | None = None) -> Driv
     wanted = initial_replicas(policy, pools, request.td_s) if request.policy else {}
     asked = _cluster_request(request, topology, _workload(topology, trace, {}))
     cluster = new_cluster(asked, topology, folder) if asked else None
-    options = replace(request.run_options(folder), spark=spark_settings(cluster) if cluster else {})
+    options = replace(request.run_options(folder), spark=session_settings(asked, topology, cluster))
     run = Run(topology, source, replicas={**wanted, **request.replicas}, options=options)
     place = store or str(folder / "metrics.db")
     return Driven(request, folder, topology, trace, run, Store(place), asked, cluster)
@@ -126,8 +133,9 @@ def _make_loop(driven: Driven, times: dict[str, float]) -> Loop:
     analyzer = analyzer_for(policy, request.forecaster, request.td_s, DAY_S / request.speedup, driven.name)
     driven.recorder = Recorder(lambda record: store.write(driven.name, record))
     infrastructure = levels = None
-    if driven.cluster is not None and driven.wanted is not None:
-        driven.clustered = Clustered(driven.cluster, run, policy, driven.wanted.rules(request.td_s))
+    if driven.wanted is not None:
+        workers = workers_of(run, driven.wanted, driven.cluster)
+        driven.clustered = Clustered(workers, run, policy, driven.wanted.rules(request.td_s))
         policy, infrastructure = driven.clustered.levels.application, driven.clustered.step
         levels = driven.clustered.view
     parts = Parts(monitor, policy, run, analyzer, driven.recorder, infrastructure=infrastructure, levels=levels)

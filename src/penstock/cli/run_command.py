@@ -43,7 +43,9 @@ def run(
     warm_up: Annotated[float, typer.Option(help="Seconds to measure execution times before the loop starts.")] = 2.0,
     t_out: given.TOut = None,
     q_size: given.QSize = None,
-    cluster: Annotated[str | None, typer.Option(help="local: on Spark workers of its own, which come and go.")] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="local: on Spark workers of its own, which come and go; or spark://HOST:PORT.")
+    ] = None,
     workers: Annotated[str | None, typer.Option(help="With --cluster: how many, as 4 or 2..8.")] = None,
     checkpoint_every: Annotated[float, typer.Option(help="Length of a real-time batch, seconds.")] = 300.0,
     events: given.EventsFile = None,

@@ -68,7 +68,17 @@ def spark_settings(cluster: StandaloneCluster) -> dict[str, str]:
         "spark.master": cluster.url,
         "spark.executor.cores": str(cluster.options.cores),
         "spark.executor.memory": f"{EXECUTOR_MEMORY_MB}m",
-        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        **SETTINGS,
+    }
+
+
+def foreign_settings(url: str, cores: int, executors: int) -> dict[str, str]:
+    """What a session on somebody's cluster needs: so many executors to begin with, which can be let go."""
+    return {
+        "spark.master": url,
+        "spark.executor.cores": str(cores),
+        "spark.executor.instances": str(executors),
+        "spark.executor.memory": f"{EXECUTOR_MEMORY_MB}m",
         **SETTINGS,
     }
 

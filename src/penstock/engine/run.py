@@ -39,7 +39,7 @@ from penstock.engine.resuming import Resumed, carry_on, go_on_in_place
 from penstock.engine.rota import Books, Rota
 from penstock.engine.routing import RoutingTable
 from penstock.engine.run_file import run_file
-from penstock.engine.session import REALTIME, check_java, check_session, check_slots, open_session
+from penstock.engine.session import REALTIME, await_slots, check_java, check_session, check_slots, open_session
 from penstock.engine.shifts import check_pools
 from penstock.engine.state_files import StateFiles
 from penstock.engine.supervisor import Supervisor
@@ -54,6 +54,7 @@ from penstock.topology.event_type import event_type
 log = logging.getLogger(__name__)
 
 SPARE_SLOTS = 2  # besides those of two shifts at once
+SLOTS_WITHIN_S = 60.0
 HEAD_START_S = 0.2  # between "all are ready" and the first event
 
 
@@ -268,6 +269,7 @@ class Run:
             settings = (REALTIME if self.options.mode == "realtime" else {}) | self.options.spark
             check_slots(settings.get("spark.master", ""), needed)
             self._spark = open_session(2 * self._layout.tasks + SPARE_SLOTS, settings, self.folder / "spark.log")
+            await_slots(self._spark, needed, SLOTS_WITHIN_S)
         else:
             check_session(self._spark, needed, REALTIME if self.options.mode == "realtime" else {})
 

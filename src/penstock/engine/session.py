@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,6 +77,19 @@ def check_session(spark: SparkSession, needed: int, settings: dict[str, str]) ->
     if wrong:
         raise EngineError(f"the Spark session lacks settings that real-time mode needs: {', '.join(wrong)}")
     check_slots(spark.sparkContext.master or "", needed, spark.sparkContext.defaultParallelism)
+
+
+def await_slots(spark: SparkSession, needed: int, timeout_s: float) -> None:
+    """Wait until the executors of a cluster offer so many slots; an EngineError says so if they do not in time."""
+    context, deadline = spark.sparkContext, time.monotonic() + timeout_s
+    while context.defaultParallelism < needed:
+        if time.monotonic() > deadline:
+            raise EngineError(
+                f"the pools need {needed} slots at once; after {timeout_s:g} s the executors on {context.master} offer "
+                f"{context.defaultParallelism}: have it offer more cores (they may be more than the machine has), or "
+                "shrink the pools"
+            )
+        time.sleep(0.2)
 
 
 def check_slots(master: str, needed: int, otherwise: int | None = None) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.session import REALTIME, _standard_error_to, check_java, check_session
+from penstock.engine.session import REALTIME, _standard_error_to, await_slots, check_java, check_session
 from penstock.errors import EngineError
 
 WANTED = "Spark needs a Java runtime of version 17 or later"
@@ -110,3 +110,25 @@ def test_what_is_written_to_standard_error_meanwhile_goes_to_the_file(tmp_path: 
     with _standard_error_to(file):
         os.write(2, b"from the JVM")
     assert file.read_bytes() == b"from the JVM"
+
+
+class Growing:
+    """A session whose executors register one after the other."""
+
+    def __init__(self, *slots: int) -> None:
+        self._slots = list(slots)
+        self.sparkContext = self  # noqa: N815 - as Spark calls it
+        self.master = "spark://somewhere:7077"
+
+    @property
+    def defaultParallelism(self) -> int:  # noqa: N802 - as Spark calls it
+        return self._slots.pop(0) if len(self._slots) > 1 else self._slots[0]
+
+
+def test_executors_of_a_cluster_are_waited_for() -> None:
+    await_slots(Growing(2, 7, 14), 14, 10.0)  # type: ignore[arg-type]
+
+
+def test_a_cluster_that_offers_too_few_slots_is_named() -> None:
+    with pytest.raises(EngineError, match=r"need 14 slots at once; after 0\.1 s the executors on spark://.* offer 7: "):
+        await_slots(Growing(7), 14, 0.1)  # type: ignore[arg-type]
