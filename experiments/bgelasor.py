@@ -54,8 +54,8 @@ def _experiment(name: str, title: str, scene: Scene) -> Experiment:
         cases=_cases(scene),
         note="The cost of a timetable with the paper's prices, all operators added up. CBA lets go of replicas that "
         "run only where the 83 % quantile of the load does without them, as follows from its prices; that of the paper "
-        "goes by the mean. An epoch of 5 or 10 minutes is played in 5 or 10 s, and is the interval. The paper prints no "
-        "numbers.",
+        "goes by the mean. An epoch of 5 or 10 minutes is played in 5 or 10 s, and is the interval. The paper prints "
+        "no numbers.",
         metrics=METRICS,
         directions=(
             Direction("CBA costs less than SPEA", (Claim("cost", "CBA", "SPEA"),), f"{KEPT}; {NEARLY}"),
