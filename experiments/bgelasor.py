@@ -10,6 +10,7 @@ from experiments.scene import Scene
 PAPER = "Mu et al., BGElasor, NPC 2019"
 METRICS = ("cost", "changes", "late", "latency_ms", "replicas")
 FORECASTER = "auto"  # of every case that has one
+PAPERS = "CBA of the paper"  # without a price on lateness
 CAREFUL = "CBA, 90 % quantile"
 DAY_S = 1440.0  # a day as it is played, 60 times as fast
 COMMON: dict[str, Any] = {"app": "insensitive", "grouping": "load_balancing", "target_s": 2.0, "day_s": DAY_S}
@@ -20,9 +21,10 @@ NEARLY = (
     "SPEA's own timetable is near the cheapest at these prices: with a perfect forecast CBA saves 0.3 %, and every "
     "interval plans anew, so that what was kept for later is often let go before it is needed"
 )
+KEPT = "it keeps replicas that may be needed again, and is late less often for it"
 SPIKES = (
     "the spikes of this series cannot be foreseen: one step ahead no forecaster here is better than the last value, "
-    "which is what SREA goes by; to plan for more than the mean helps, and costs replicas"
+    "which is what SREA goes by; to keep replicas while the load may come back helps, and costs replicas"
 )
 
 
@@ -34,6 +36,7 @@ def _cases(scene: Scene) -> tuple[Case, ...]:
         case("SPEA", "spea", forecaster=FORECASTER),
         case("SREA", "srea"),
         case("CBA", "cba", forecaster=FORECASTER),
+        case(PAPERS, "cba:lateness=0", forecaster=FORECASTER),
         case(CAREFUL, "cba", forecaster=f"{FORECASTER}:level=0.9"),
         case("optimal", "optimal", forecaster=FORECASTER),
         case("psps", "psps"),
@@ -49,11 +52,14 @@ def _experiment(name: str, title: str, scene: Scene) -> Experiment:
         title=title,
         paper=PAPER,
         cases=_cases(scene),
-        note="The cost of a timetable with the paper's prices, all operators added up. An epoch of 5 or 10 minutes is "
-        "played in 5 or 10 s, and is the interval. The paper prints no numbers.",
+        note="The cost of a timetable with the paper's prices, all operators added up. CBA lets go of replicas that "
+        "run only where the 83 % quantile of the load does without them, as follows from its prices; that of the paper "
+        "goes by the mean. An epoch of 5 or 10 minutes is played in 5 or 10 s, and is the interval. The paper prints "
+        "no numbers.",
         metrics=METRICS,
         directions=(
-            Direction("CBA costs less than SPEA", (Claim("cost", "CBA", "SPEA"),), NEARLY),
+            Direction("CBA costs less than SPEA", (Claim("cost", "CBA", "SPEA"),), f"{KEPT}; {NEARLY}"),
+            Direction("the paper's CBA costs less than SPEA", (Claim("cost", PAPERS, "SPEA"),), NEARLY),
             Direction("CBA changes replicas less often than SPEA", (Claim("changes", "CBA", "SPEA"),)),
             Direction(
                 "CBA is late less often than SREA, which waits for the load", (Claim("late", "CBA", "SREA"),), SPIKES

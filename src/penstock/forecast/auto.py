@@ -14,7 +14,8 @@ from penstock.forecast.parts.direct import Direct, Model, further
 from penstock.forecast.parts.features import STEPS, Features
 from penstock.forecast.parts.past import Past, Window, rows_kept
 from penstock.forecast.parts.pending import Pending
-from penstock.forecast.parts.plain import PLAIN, plain
+from penstock.forecast.parts.plain import PLAIN, SLOW, day_in_means, plain
+from penstock.forecast.parts.reversion import Reversion
 from penstock.forecast.parts.spread import Spread
 from penstock.forecast.parts.weights import Weights
 
@@ -29,17 +30,18 @@ def _models(day: int) -> tuple[Model, ...]:
         Model(Features(12, (24, 96, 288), (day,)), log=False, robust=False),
         Model(wide, log=False, penalty=30.0, bends=300),
         Model(wide, log=True, penalty=30.0, bends=200, seed=1),
+        Model(Features(1, (6, 24, day_in_means(day))), log=False, robust=False),
     )
 
 
 class Auto:
     """A weighted mean of cheap models, for each step ahead by their own recent errors: ŷ(t+k) = Σ w_m(k)·ŷ_m(t+k).
 
-    The members: the last value, the means of the last rows and days, the rate a day ago; and, as soon as there is
-    enough history, regressions of the next 18 rows on lags, past days and weeks, on the rates and on their logarithm,
-    two of them with random bends and corrected by their last errors. See `parts` for each. It is ready after two
-    rates. Beyond 18 rows it goes on from its own forecast. A missing rate is filled with what was expected, and not
-    learnt from.
+    The members: the last value, means of the last rows and days, the rate a day ago; and, as soon as there is enough
+    history, regressions of the next 18 rows on lags, past days and weeks, on the rates and on their logarithm, two of
+    them with random bends and corrected by their last errors, one on means alone. Where that has helped, what they
+    come to is moved towards the mean of the last days. See `parts` for each. It is ready after two rates. Beyond 18
+    rows it goes on from its own forecast. A missing rate is filled with what was expected, and not learnt from.
 
     `day`: rows that make a day. `level`: the quantile that `forecast` gives; None for the mean.
 
@@ -60,6 +62,7 @@ class Auto:
         self._corrections = {place: Correction(STEPS) for place, one in enumerate(self._models) if one.model.bends}
         self._weights = Weights(PLAIN + len(self._models), STEPS)
         self._pending = Pending(PLAIN + len(self._models), STEPS)
+        self._reversion = Reversion(STEPS)
         self._spread = Spread(STEPS)
         self._next = np.full(STEPS, np.nan)
         self._known = 0
@@ -80,6 +83,7 @@ class Auto:
         if not missing:
             self._known += 1
             self._weights.learn(self._pending.due, rate)
+            self._reversion.learn(rate)
             self._spread.learn(rate)
         self._past.add(float(self._next[0]) if missing else rate, not missing)
         self._look_ahead(self._past.window)
@@ -108,12 +112,18 @@ class Auto:
         for place, correction in self._corrections.items():
             made[PLAIN + place] = correction.corrected(made[PLAIN + place])
         self._pending.keep(made)
-        self._next = self._weights.mixed(made)
+        mixed, level = self._weights.mixed(made), float(made[SLOW, 0])
+        self._reversion.keep(mixed, level)
+        self._next = self._reversion.moved(mixed, level)
         self._spread.keep(self._next)
 
     def _made(self, window: Window) -> Rates:
         """What each member expects, a line each."""
         return np.vstack([plain(window, self.day), *(model.expected(window) for model in self._models)])
 
+    def _mixed(self, made: Rates) -> Rates:
+        """The members' forecasts as one, moved towards the mean of the last days where that has helped."""
+        return self._reversion.moved(self._weights.mixed(made), float(made[SLOW, 0]))
+
     def _mean(self, horizon: int) -> Rates:
-        return further(lambda window: self._weights.mixed(self._made(window)), self._past.window, self._next, horizon)
+        return further(lambda window: self._mixed(self._made(window)), self._past.window, self._next, horizon)

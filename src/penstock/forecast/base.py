@@ -61,7 +61,8 @@ class TrainedOffLine(Protocol):
 class Forecast:
     """Expected rates per second for the next intervals, by series (a source, or an operator's input).
 
-    `waiting` says for which series there is none yet, and why.
+    `waiting` says for which series there is none yet, and why. `high` has rates that the intervals seldom exceed, where
+    the policy asks for them and the forecaster knows.
 
     >>> Forecast("drift", {"tweets": (120.0, 140.0)}).rate("tweets")
     120.0
@@ -72,6 +73,7 @@ class Forecast:
     forecaster: str
     rates: Mapping[str, tuple[float, ...]]
     waiting: Mapping[str, str] = field(default_factory=dict)
+    high: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def rate(self, series: str, step: int = 1) -> float | None:
         """The rate expected `step` intervals ahead; None where there is no forecast."""

@@ -93,6 +93,15 @@ class PlansAhead(Protocol):
     horizon: int
 
 
+@runtime_checkable
+class Careful(Protocol):
+    """A policy that plans ahead and also asks for the quantile of this level; None for none."""
+
+    @property
+    def level(self) -> float | None:
+        """Above 0 and below 1."""
+
+
 def inside(policy: Policy) -> Iterator[object]:
     """The policy, and what its guards wrap, from the outside in."""
     inner: object = policy

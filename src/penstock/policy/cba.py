@@ -20,6 +20,10 @@ class Cba(Ahead):
     `replica`, `up`, `down` and `route` are the prices; `planning.planners.cba` has the steps. The other options are
     those of `Ahead`: `horizon`, `predict`, `catch_up`, `utilisation`.
 
+    Beyond the paper, where the forecaster knows how sure it is, replicas that run are let go only where the `level`
+    quantile of the load does without them: `Prices.level` has what follows from the prices. `lateness` is that of one
+    replica short for one interval; 0 plans as the paper does.
+
     >>> from penstock.forecast.base import Forecast
     >>> from penstock.testing.loads import load, snapshot
     >>> seen = snapshot({"in": 200}, [load("clean", {"in": 200}, execution_time_s=0.025, replicas=5)])
@@ -38,10 +42,17 @@ keeps 5 through the dip (saves 6,200)')
     up: float = 5000.0
     down: float = 5000.0
     route: float = 100.0
+    lateness: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._prices = Prices(replica=self.replica, up=self.up, down=self.down, route=self.route)
+        self._level = self._prices.level(self.lateness)
+
+    @property
+    def level(self) -> float | None:
+        """The quantile of the load up to which what runs is worth keeping; None for none."""
+        return self._level
 
     def draft(self, need: Need, start: int) -> Draft:
         """CBA's timetable, beside SPEA's."""

@@ -7,6 +7,7 @@ from penstock.errors import InputError
 from penstock.forecast.drift import Drift
 from penstock.forecast.last_value import LastValue
 from penstock.policy.base import Plan
+from penstock.policy.cba import Cba
 from penstock.policy.guards import guarded
 from penstock.policy.psps import Psps
 from penstock.testing.loads import load, snapshot
@@ -70,6 +71,21 @@ class TestAnalyzerForAPolicy:
 
     def test_one_that_plans_ahead_has_a_forecaster_of_its_own_accord(self):
         assert analyzer_for(Ahead(), None, 5.0).name == "auto"
+
+    def test_one_that_asks_for_a_quantile_gets_it_where_the_forecaster_knows(self):
+        analyzer = analyzer_for(guarded(Cba(horizon=2, lateness=29_800)), None, 5.0)
+        for count in (100, 130, 90, 120, 110) * 4:
+            forecast = analyzer.analyze(snapshot({"x": count}, [load("a", {"x": count})]))
+        assert analyzer.level == pytest.approx(0.8)
+        assert forecast.high["a"] == forecast.high["x"] > forecast.rates["x"]
+        assert len(forecast.high["x"]) == 2
+
+    def test_a_forecaster_that_does_not_know_gives_none(self):
+        analyzer = analyzer_for(Cba(), "last_value", 5.0)
+        assert analyzer.analyze(snapshot({"x": 10}, [])).high == {}
+
+    def test_one_that_asks_for_none_gets_none(self):
+        assert analyzer_for(Ahead(), None, 5.0).level is None
 
 
 def test_the_horizon_is_at_least_one():

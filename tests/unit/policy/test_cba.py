@@ -60,3 +60,48 @@ def test_plans_as_the_planner_does():
 def test_prices_are_checked():
     with pytest.raises(InputError, match="prices: route must be a number from 0"):
         Cba(route=-1)
+
+
+class TestWhatMayComeBack:
+    def planned(self, policy, high, replicas=5):
+        """20/s are expected for three intervals; `high` is what is seldom exceeded."""
+        seen = snapshot({"in": 50}, [load("a", {"in": 50}, execution_time_s=0.1, replicas=replicas)])
+        return policy.plan(seen, Forecast("auto", {"a": (20.0,) * 3}, high={"a": tuple(map(float, high))}))
+
+    def test_what_runs_goes_only_where_the_high_load_does_without_it(self):
+        plan = self.planned(Cba(horizon=3), (40, 30, 30))
+        assert plan.timetables["a"] == (4, 3, 3)
+        assert plan.targets["a"].replicas == 4
+        assert plan.targets["a"].reason.endswith("needs 2; keeps 4, as 40/s may come")
+
+    def test_nothing_is_started_for_it(self):
+        plan = self.planned(Cba(horizon=3), (90, 90, 90), replicas=2)
+        assert plan.timetables["a"] == (2, 2, 2)
+        assert plan.targets["a"].reason.endswith("needs 2")
+
+    def test_no_more_is_kept_than_the_pool_has(self):
+        seen = snapshot({"in": 50}, [load("a", {"in": 50}, execution_time_s=0.1, replicas=3, pool=3)])
+        plan = Cba(horizon=1).plan(seen, Forecast("auto", {"a": (10.0,)}, high={"a": (900.0,)}))
+        assert plan.timetables["a"] == (3,)
+
+    def test_through_the_sources_where_those_are_forecast(self):
+        seen = snapshot({"in": 50}, [load("a", {"in": 50}, execution_time_s=0.1, replicas=5)])
+        comes = Forecast("auto", {"in": (20.0,), "a": (50.0,)}, high={"in": (30.0,)})
+        assert Cba(horizon=1, predict="sources").plan(seen, comes).timetables["a"] == (3,)
+
+    @pytest.mark.parametrize(
+        ("options", "level"),
+        [
+            ({}, 1 - 8000 / 46_600),
+            ({"lateness": 29_800}, 0.8),
+            ({"lateness": 0}, None),
+            ({"replica": 0}, 0.99),
+            ({"replica": 0, "up": 0, "down": 0, "route": 0}, None),
+        ],
+    )
+    def test_its_level_follows_from_its_prices(self, options, level):
+        assert Cba(**options).level == (pytest.approx(level) if level else None)
+
+    def test_the_price_of_lateness_is_checked(self):
+        with pytest.raises(InputError, match="prices: lateness must be a number from 0"):
+            make_policy("cba:lateness=-5")

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from penstock.forecast.base import Forecast
-from penstock.metrics.snapshot import OperatorLoad, Snapshot
+from penstock.metrics.snapshot import Snapshot
 from penstock.policy.base import Plan, Target
 from penstock.policy.parts.checks import choice, whole
 from penstock.policy.planning.inputs import PREDICT, Inputs
 from penstock.policy.planning.needs import Need, Sizing, unplanned
-from penstock.policy.planning.planners import Counts
+from penstock.policy.planning.planners import Counts, held
 from penstock.policy.planning.words import reason_of
 
 
@@ -54,18 +54,22 @@ class Ahead(ABC):
     def plan(self, snapshot: Snapshot, forecast: Forecast | None = None) -> Plan:
         """A target and a timetable for every operator; no timetable where nothing can be planned."""
         rates, notes = self._inputs.expect(snapshot, forecast)
+        high = self._inputs.seldom_exceeded(forecast)
         targets: dict[str, Target] = {}
         timetables: dict[str, tuple[int, ...]] = {}
         for name, load in snapshot.operators.items():
             if held := unplanned(load, snapshot):
                 targets[name] = held
             else:
-                targets[name], timetables[name] = self._planned(load, rates[name], snapshot.td_s)
+                need = self._sizing.need(load, rates[name], snapshot.td_s, high.get(name, ()))
+                targets[name], timetables[name] = self._planned(need, load.replicas, snapshot.td_s)
         return Plan(targets, notes, timetables)
 
-    def _planned(self, load: OperatorLoad, rates: tuple[float, ...], td_s: float) -> tuple[Target, tuple[int, ...]]:
-        need, start = self._sizing.need(load, rates, td_s), load.replicas
+    def _planned(self, need: Need, start: int, td_s: float) -> tuple[Target, tuple[int, ...]]:
         draft = self.draft(need, start)
-        timetable = tuple(draft.timetable.tolist())
         reason = reason_of(need, draft.timetable, draft.plain, start, draft.saved)
-        return Target(timetable[0], reason, (rates[1] + need.waiting) * td_s), timetable
+        timetable = draft.timetable if need.careful is None else held(draft.timetable, need.careful, start)
+        if timetable[0] > draft.timetable[0]:
+            reason += f"; keeps {timetable[0]}, as {need.high[1]:.4g}/s may come"
+        first, *_ = counts = tuple(timetable.tolist())
+        return Target(first, reason, (need.rates[1] + need.waiting) * td_s), counts

@@ -41,15 +41,41 @@ class Inputs:
 
     def expect(self, snapshot: Snapshot, forecast: Forecast | None) -> tuple[Rates, Notes]:
         """Learn from the snapshot, then say what comes."""
-        last = last_rates(snapshot)
+        self._last = last_rates(snapshot)
+        known = forecast.rates if forecast else {}
         if self.predict == "operators":
-            ahead, notes = _ahead("operator", last, forecast, self.horizon)
-        else:
-            sources, notes = _ahead("source", self._sources.learn(snapshot), forecast, self.horizon)
-            edges = self._shares.learn(snapshot)
-            steps = [propagate({name: rates[t] for name, rates in sources.items()}, edges) for t in range(self.horizon)]
-            ahead = {name: [step[name] for step in steps] for name in last}
-        return {name: (last[name], *ahead[name]) for name in last}, notes
+            ahead, silent = _ahead(self._last, known, self.horizon)
+            return self._joined(ahead), _note("operator", silent)
+        self._from, self._edges = self._sources.learn(snapshot), self._shares.learn(snapshot)
+        ahead, silent = _ahead(self._from, known, self.horizon)
+        return self._joined(self._reaching(ahead)), _note("source", silent)
+
+    def seldom_exceeded(self, forecast: Forecast | None) -> Rates:
+        """The same of the forecast's high rates, right after `expect`; empty where it has none.
+
+        >>> from penstock.testing.loads import load, snapshot
+        >>> comes = Forecast("auto", {"clean": (100.0,)}, high={"clean": (130.0,)})
+        >>> inputs = Inputs("operators", 2)
+        >>> rates = inputs.expect(snapshot({"in": 90}, [load("clean", {"in": 80})]), comes)
+        >>> inputs.seldom_exceeded(comes)
+        {'clean': (80.0, 130.0, 130.0)}
+        """
+        if forecast is None or not forecast.high:
+            return {}
+        known = {**forecast.rates, **forecast.high}
+        if self.predict == "operators":
+            return self._joined(_ahead(self._last, known, self.horizon)[0])
+        return self._joined(self._reaching(_ahead(self._from, known, self.horizon)[0]))
+
+    def _reaching(self, sources: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
+        """What of the sources' rates reaches each operator."""
+        steps = [
+            propagate({name: rates[t] for name, rates in sources.items()}, self._edges) for t in range(self.horizon)
+        ]
+        return {name: [step[name] for step in steps] for name in self._last}
+
+    def _joined(self, ahead: Mapping[str, Sequence[float]]) -> Rates:
+        return {name: (rate, *ahead[name]) for name, rate in self._last.items()}
 
 
 def last_rates(snapshot: Snapshot) -> dict[str, float]:
@@ -59,17 +85,17 @@ def last_rates(snapshot: Snapshot) -> dict[str, float]:
 
 
 def _ahead(
-    kind: str, last: Mapping[str, float], forecast: Forecast | None, horizon: int
-) -> tuple[dict[str, list[float]], Notes]:
-    """The forecast of each series, its end held where it is too short, the last rate where there is none."""
+    last: Mapping[str, float], expected: Mapping[str, Sequence[float]], horizon: int
+) -> tuple[dict[str, list[float]], list[str]]:
+    """What is expected of each series, its end held where it is too short, the last rate where it is not known."""
     found, silent = {}, []
     for name, rate in last.items():
-        known = _usable(forecast.rates.get(name, ()) if forecast else ())
+        known = _usable(expected.get(name, ()))
         if not known:
             silent.append(name)
         padded = [*known, *[(known or [rate])[-1]] * horizon]
         found[name] = padded[:horizon]
-    return found, _note(kind, silent)
+    return found, silent
 
 
 def _usable(rates: Sequence[float]) -> list[float]:

@@ -26,6 +26,8 @@ class Need:
     replicas: Counts
     pool: int
     uncut: int  # the most replicas it would take without the pool's bound
+    high: tuple[float, ...] = ()  # rates of new events that are seldom exceeded, where they are known
+    careful: Counts | None = None  # and the replicas that serve those
 
     def __str__(self) -> str:
         backlog = f" and {self.waiting:.4g}/s backlog" if self.waiting > 0 else ""
@@ -63,22 +65,28 @@ class Sizing:
         whole(self.policy, "catch_up", self.catch_up, least=1)
         share(self.policy, "utilisation", self.utilisation)
 
-    def need(self, load: OperatorLoad, rates: Sequence[float], td_s: float) -> Need:
-        """The need of an operator whose execution time is known."""
-        time_s = load.execution_time_s or 0.0
-        waiting = load.backlog / (self.catch_up * td_s)
-        served = [rate + (waiting if epoch <= self.catch_up else 0.0) for epoch, rate in enumerate(rates)]
-        uncut = [replicas_for(min(rate * time_s / self.utilisation, MOST_REPLICAS)) for rate in served]
-        pool = max(1, load.pool)
-        replicas = np.minimum(np.array(uncut, np.int64), pool)
+    def need(self, load: OperatorLoad, rates: Sequence[float], td_s: float, high: Sequence[float] = ()) -> Need:
+        """The need of an operator whose execution time is known; `high` has rates that are seldom exceeded."""
+        uncut, pool = self._uncut(load, rates, td_s), max(1, load.pool)
         return Need(
             rates=tuple(rates),
-            waiting=waiting,
-            execution_time_s=time_s,
-            replicas=replicas,
+            waiting=self._waiting(load, td_s),
+            execution_time_s=load.execution_time_s or 0.0,
+            replicas=np.minimum(uncut, pool),
             pool=pool,
-            uncut=max(uncut[1:] or uncut),
+            uncut=int((uncut[1:] if len(uncut) > 1 else uncut).max()),
+            high=tuple(high),
+            careful=np.minimum(self._uncut(load, high, td_s), pool) if high else None,
         )
+
+    def _waiting(self, load: OperatorLoad, td_s: float) -> float:
+        return load.backlog / (self.catch_up * td_s)
+
+    def _uncut(self, load: OperatorLoad, rates: Sequence[float], td_s: float) -> Counts:
+        waiting, time_s = self._waiting(load, td_s), load.execution_time_s or 0.0
+        served = [rate + (waiting if epoch <= self.catch_up else 0.0) for epoch, rate in enumerate(rates)]
+        replicas = [replicas_for(min(rate * time_s / self.utilisation, MOST_REPLICAS)) for rate in served]
+        return np.array(replicas, np.int64)
 
 
 def unplanned(load: OperatorLoad, snapshot: Snapshot) -> Target | None:

@@ -75,6 +75,21 @@ def improved(timetable: Needs, start: int, prices: Prices) -> Counts:
     return running[1:]
 
 
+def held(timetable: Needs, careful: Needs, start: int) -> Counts:
+    """The timetable, but what runs goes only where a careful need does without it: n_t ≥ min(n_{t−1}, careful_t).
+
+    `careful` has epochs 0 to T, as `needed` has.
+
+    >>> held([1, 1, 1, 2], [3, 3, 3, 2, 5], 4).tolist()
+    [3, 3, 2, 2]
+    """
+    counts, least = _whole_numbers(timetable).copy(), _checked(careful)[1:]
+    before = _whole("start", start)
+    for epoch in range(len(counts)):
+        before = counts[epoch] = max(counts[epoch], min(before, least[epoch]))
+    return counts
+
+
 def optimal(needed: Needs, start: int, prices: Prices, limits: Limits | None = None) -> Counts:
     """The timetable of least W that serves what is needed, by dynamic programming, within the limits.
 

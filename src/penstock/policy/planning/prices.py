@@ -10,6 +10,7 @@ import numpy as np
 
 from penstock.errors import InputError
 
+MOST_LEVEL = 0.99  # beyond it a forecaster has seen too few errors
 MOST_PRICE = 1e12  # beyond it the sums of a timetable lose digits
 
 
@@ -48,6 +49,24 @@ class Prices:
         rises, changes = int(steps[steps > 0].sum()), int(np.count_nonzero(steps))
         falls, running = rises - int(steps.sum()), int(counts[1:].sum())
         return float(self.replica * running + self.up * rises + self.down * falls + self.route * changes)
+
+    def level(self, lateness: float | None = None) -> float | None:
+        """The quantile of the load up to which a replica that runs is worth keeping; None where no more than a half.
+
+            level = 1 − p / (lateness + p_up + p_down + 2 p_route)
+
+        To keep it in vain costs p. To let it go and need it after all costs to be late, a start, a stop and two
+        changes of the routing. `lateness` is the price of one replica short for one epoch. Without it, it is the least
+        that makes sense of starting one for an epoch that is as likely as not to need it, which CBA does:
+        2 (p + p_up + p_down + 2 p_route).
+
+        >>> round(Prices().level(), 3), Prices().level(lateness=29_800), Prices().level(lateness=0)
+        (0.828, 0.8, None)
+        """
+        back = self.up + self.down + 2 * self.route
+        late = 2 * (self.replica + back) if lateness is None else checked_price("lateness", lateness)
+        found = 1 - self.replica / (late + back) if late + back > 0 else 0.0
+        return min(found, MOST_LEVEL) if found > 0.5 else None
 
     def values(self) -> tuple[float, float, float, float]:
         """Replica, up, down and route, as numbers."""

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.policy.planning.limits import MOST_DELAY, Limits
-from penstock.policy.planning.planners import cba, improved, optimal, shortfall, spea, srea
+from penstock.policy.planning.planners import cba, held, improved, optimal, shortfall, spea, srea
 from penstock.policy.planning.prices import MOST_PRICE, Prices
 
 ROUNDING = 1e-9
@@ -137,3 +137,23 @@ def test_a_high_price_on_lateness_is_as_good_as_none_allowed(needed, start, pric
     strict = optimal(needed, start, prices)
     priced = optimal(needed, start, prices, Limits(lateness=1e9))
     assert priced.tolist() == strict.tolist()
+
+
+@given(timetable=needs, careful=needs, start=starts)
+def test_what_is_held_was_there_and_may_be_needed(timetable, careful, start):
+    careful = (careful * 30)[: len(timetable) + 1]
+    found = held(timetable, careful, start)
+    before = np.concatenate(([start], found[:-1]))
+    assert (found >= timetable).all()
+    more = found > timetable
+    assert (found <= before)[more].all()
+    assert (found <= careful[1:])[more].all()
+    assert (found >= np.minimum(before, careful[1:])).all()
+
+
+@given(prices=all_prices, lateness=st.one_of(st.none(), amounts), more=amounts)
+def test_a_higher_price_on_lateness_never_lowers_the_level(prices, lateness, more):
+    level = prices.level(lateness)
+    assert level is None or 0.5 < level < 1
+    if lateness is not None and level is not None:
+        assert prices.level(min(lateness + more, MOST_PRICE)) >= level
