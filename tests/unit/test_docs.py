@@ -75,10 +75,12 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 )
 def test_the_options_in_a_page_are_those_of_the_command_line(page: str) -> None:
     commands = get_command(app).commands  # type: ignore[attr-defined]
-    known = {option for command in commands.values() for parameter in command.params for option in parameter.opts}
+    nested = [one for command in commands.values() for one in getattr(command, "commands", {}).values()]
+    several = [*commands.values(), *nested]
+    known = {option for command in several for parameter in command.params for option in parameter.opts}
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", (ROOT / page).read_text()))
     assert named <= known
-    assert commands.keys() == {"run", "simulate", "compare", "demo", "train", "backtest"}
+    assert commands.keys() == {"run", "simulate", "compare", "demo", "train", "backtest", "cluster"}
 
 
 def test_the_page_on_the_simulator_does_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:

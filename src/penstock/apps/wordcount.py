@@ -1,6 +1,6 @@
-"""The word count of E2DF: sentences are split, words counted by key, and the counts consumed.
+"""The word count of E2DF: sentences are split, words counted by key, and the counts published to a queue.
 
-sentences → split → counter (keyed by word) → consumer
+sentences → split → counter (keyed by word) → consumer → queue
 """
 
 from __future__ import annotations

@@ -11,12 +11,14 @@ from pathlib import Path
 
 from penstock.control.managers.application_manager import ApplicationRules
 from penstock.control.managers.infrastructure_manager import InfrastructureRules
+from penstock.control.managers.levels_view import LevelsView
 from penstock.control.managers.region_manager import RegionRules
 from penstock.control.managers.two_levels import LevelRules, TwoLevels
 from penstock.engine.cluster import ClusterWorkers, await_workers
 from penstock.engine.layout import lay_out
 from penstock.engine.run import SPARE_SLOTS, Run
 from penstock.errors import InputError
+from penstock.infra.executors import Executors
 from penstock.infra.standalone import StandaloneCluster, StandaloneOptions
 from penstock.names import one_of
 from penstock.policy.base import Policy
@@ -44,11 +46,15 @@ class ClusterRequest:
         )
 
 
-def cluster_request(kind: str | None, workers: str | None, replicas: int) -> ClusterRequest | None:
-    """The cluster that was asked for, sized for so many replicas at the peak; None if none was.
+def cluster_request(kind: str | None, workers: str | None, replicas: int, fewest: int = 1) -> ClusterRequest | None:
+    """The cluster that was asked for; None if none was.
+
+    Its workers are sized so that all of them host so many replicas at the peak, and the fewest all that there must be.
 
     >>> cluster_request("local", "2..8", replicas=14)
     ClusterRequest(least=2, most=8, capacity=2, spare=2)
+    >>> cluster_request("local", "1..4", replicas=4, fewest=3)
+    ClusterRequest(least=1, most=4, capacity=3, spare=3)
     >>> cluster_request("local", "0..2", replicas=14)
     Traceback (most recent call last):
     penstock.errors.InputError: --workers must be a number or least..most, from 1 on; got '0..2'
@@ -63,14 +69,14 @@ def cluster_request(kind: str | None, workers: str | None, replicas: int) -> Clu
     least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
     if not 1 <= least <= most:
         raise InputError(f"--workers must be a number or least..most, from 1 on; got {text!r}")
-    capacity = math.ceil(replicas / most)
+    capacity = max(math.ceil(replicas / most), math.ceil(fewest / least))
     return ClusterRequest(least=least, most=most, capacity=capacity, spare=capacity if least < most else 0)
 
 
 def new_cluster(request: ClusterRequest, topology: Topology, folder: Path) -> StandaloneCluster:
-    """Workers that can each hold all pools, so that one alone can carry the run on."""
+    """Workers that can each hold all pools of two shifts, so that one alone can carry the run on."""
     pools = {name: range(operator.pool) for name, operator in topology.operators.items()}
-    cores = lay_out(topology, pools).tasks + SPARE_SLOTS
+    cores = 2 * lay_out(topology, pools).tasks + SPARE_SLOTS
     return StandaloneCluster(folder / "cluster", StandaloneOptions(capacity=request.capacity, cores=cores))
 
 
@@ -89,7 +95,7 @@ class Clustered:
     """A run on its cluster: the managers, and what they did."""
 
     def __init__(self, cluster: StandaloneCluster, run: Run, policy: Policy, rules: LevelRules) -> None:
-        self.workers = ClusterWorkers(cluster, run)
+        self.workers = ClusterWorkers(cluster, run, Executors(run.spark))
         self._since_s = run.clock.now()
         sources = list(run.topology.sources)
         self.levels = TwoLevels(
@@ -101,6 +107,7 @@ class Clustered:
             site=self.workers.site,
             where=self.workers.where,
         )
+        self.view = LevelsView(self.levels, self.workers.pauses)
 
     def step(self, now_s: float) -> None:
         """Take in workers that have come up, then let the managers work."""

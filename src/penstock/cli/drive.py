@@ -125,11 +125,12 @@ def _make_loop(driven: Driven, times: dict[str, float]) -> Loop:
     policy = _policy(driven, times)
     analyzer = analyzer_for(policy, request.forecaster, request.td_s, DAY_S / request.speedup, driven.name)
     driven.recorder = Recorder(lambda record: store.write(driven.name, record))
-    infrastructure = None
+    infrastructure = levels = None
     if driven.cluster is not None and driven.wanted is not None:
         driven.clustered = Clustered(driven.cluster, run, policy, driven.wanted.rules(request.td_s))
         policy, infrastructure = driven.clustered.levels.application, driven.clustered.step
-    parts = Parts(monitor, policy, run, analyzer, driven.recorder, infrastructure=infrastructure)
+        levels = driven.clustered.view
+    parts = Parts(monitor, policy, run, analyzer, driven.recorder, infrastructure=infrastructure, levels=levels)
     return Loop(parts, run.clock)
 
 
@@ -170,7 +171,8 @@ def _cluster_request(request: RunRequest, topology: Topology, workload: Workload
     if request.cluster is not None and request.mode != "realtime":
         raise InputError(f"--cluster needs --mode realtime; got {request.mode!r}")
     peak = overestimated_replicas(workload.peak_rate, workload.shares, workload.execution_times_s)
-    return cluster_request(request.cluster, request.workers, peak + len(topology.sources))
+    sources = len(topology.sources)
+    return cluster_request(request.cluster, request.workers, peak + sources, len(topology.operators) + sources)
 
 
 def _workload(topology: Topology, trace: Trace, times: Mapping[str, float]) -> Workload:

@@ -9,6 +9,7 @@ import typer
 from rich.logging import RichHandler
 
 from penstock.cli.backtest_command import backtest
+from penstock.cli.cluster_command import cluster
 from penstock.cli.console import console
 from penstock.cli.run_command import demo, run
 from penstock.cli.simulate_command import compare, simulate
@@ -29,3 +30,4 @@ def main(verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log ever
 
 for command in (run, simulate, compare, train, backtest, demo):
     app.command()(command)
+app.add_typer(cluster, name="cluster")

@@ -47,7 +47,9 @@ def run(
     workers: Annotated[str | None, typer.Option(help="With --cluster: how many, as 4 or 2..8.")] = None,
     checkpoint_every: Annotated[float, typer.Option(help="Length of a real-time batch, seconds.")] = 300.0,
     events: given.EventsFile = None,
-    sink: Annotated[str | None, typer.Option(help="Database URL for the shipped apps' sinks.")] = None,
+    sink: Annotated[
+        str | None, typer.Option(help="For the shipped apps' sinks: a database's URL, or a queue's (amqp://…).")
+    ] = None,
     store: Annotated[str | None, typer.Option(help="Where metrics go: a file or a database URL.")] = None,
     seed: given.Seed = 0,
     resume: Annotated[Path | None, typer.Option(help="Carry on the run in this folder; options as then.")] = None,

@@ -21,7 +21,11 @@ BalanceBy = Annotated[str, typer.Option(help="What load_balancing looks at: book
 Levels = Annotated[
     str | None, typer.Option(help="Replicas on workers: static, application, or both come and go (e2df's default).")
 ]
-Workers = Annotated[int | None, typer.Option(help="Workers that host one replica each; what the peak needs, and 1.")]
+Workers = Annotated[int | None, typer.Option(help="Workers, at most; as many as the peak needs, and 1.")]
+Regions = Annotated[
+    str | None, typer.Option(help="Where workers are: near;far:capacity=4,price=0.6,start=30,delay_ms=20.")
+]
+Kept = Annotated[str | None, typer.Option("--store", help="Keep the intervals there: a file or a database URL.")]
 Calibrate = Annotated[str | None, typer.Option(help="Store of a live run: take hop delay and times from it.")]
 
 
@@ -54,7 +58,9 @@ def simulate(
     cooldown: given.Cooldown = 0.0,
     levels: Levels = None,
     workers: Workers = None,
+    regions: Regions = None,
     events: given.EventsFile = None,
+    store: Kept = None,
     seed: given.Seed = 0,
     json_file: given.JsonFile = None,
     html: given.HtmlFile = None,
@@ -94,7 +100,9 @@ def compare(
     cooldown: given.Cooldown = 0.0,
     levels: Levels = None,
     workers: Workers = None,
+    regions: Regions = None,
     events: given.EventsFile = None,
+    store: Kept = None,
     seed: given.Seed = 0,
     json_file: given.JsonFile = None,
     html: given.HtmlFile = None,
@@ -137,5 +145,5 @@ def _simulate(chosen: dict[str, Any], specs: list[str] | None) -> None:
 
 _AS_GIVEN = (
     *("trace", "rate", "mean_rate", "speedup", "grouping", "balance_by", "forecaster"),
-    *("slots", "arrivals", "skew", "events", "calibrate", "levels", "workers"),
+    *("slots", "arrivals", "skew", "events", "calibrate", "levels", "workers", "regions", "store"),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,8 +10,10 @@ from pathlib import Path
 
 from penstock.apps import APPS, AppOptions, PayloadOptions, find_app
 from penstock.apps.inputs import paper_input
+from penstock.cli.regions import parse_regions
 from penstock.cli.request import DEFAULT_DURATION_S, data_folder, own_topology, played
 from penstock.control.analyze import DAY_S
+from penstock.control.managers.application_manager import ApplicationRules
 from penstock.errors import InputError
 from penstock.forecast.registry import make_forecaster
 from penstock.grouping.names import GROUPINGS, SIMULATED_ONLY
@@ -20,7 +23,7 @@ from penstock.metrics.utilisation import MEASURES
 from penstock.names import one_of
 from penstock.simulator.arena import Contest
 from penstock.simulator.calibration import Calibration, calibration_of
-from penstock.simulator.cluster import LEVELS, Cluster
+from penstock.simulator.cluster import DEFAULT_REGIONS, LEVELS, Cluster
 from penstock.simulator.options import SimulationOptions
 from penstock.simulator.run import Setup
 from penstock.simulator.scenario import Scenario, no_sink
@@ -53,6 +56,8 @@ class SimulationRequest:
     calibrate: str | None = None
     levels: str | None = None  # of control, over workers; None: there is room for every replica
     workers: int | None = None
+    regions: str | None = None
+    store: str | None = None  # where the intervals go; None: nowhere
     options: SimulationOptions = field(default_factory=SimulationOptions)
 
     def setup(self) -> Setup:
@@ -74,15 +79,21 @@ class SimulationRequest:
         return replace(setup, cluster=self._cluster(setup))
 
     def _cluster(self, setup: Setup) -> Cluster | None:
-        """Workers that host a replica each: by default for the peak and every source, and one more, as in E2DF."""
+        """By default workers for the peak and every source, and one more, that host a replica each, as in E2DF."""
         if self.levels is None:
-            if self.workers is not None:
-                raise InputError("--workers needs --levels static, application or both")
+            if self.workers is not None or self.regions is not None:
+                option = "--regions" if self.workers is None else "--workers"
+                raise InputError(f"{option} needs --levels static, application or both")
             return None
         one_of("--levels", self.levels, LEVELS)
+        regions = DEFAULT_REGIONS if self.regions is None else parse_regions(self.regions)
         peak, shares = setup.workload.peak_rate, setup.workload.shares
         needed = overestimated_replicas(peak, shares, setup.workload.execution_times_s) + len(setup.topology.sources)
-        return Cluster(workers=needed + 1 if self.workers is None else self.workers, levels=self.levels)
+        most = math.ceil(needed / min(one.sizes[0].capacity for one in regions)) + 1
+        chosen = Cluster(workers=most if self.workers is None else self.workers, levels=self.levels, regions=regions)
+        if len(regions) == 1:
+            return chosen
+        return replace(chosen, application=ApplicationRules(first_workers=1))  # the cheapest region gets what comes
 
     def contest(self, setup: Setup) -> Contest:
         """What the policies are made with and bounded by."""

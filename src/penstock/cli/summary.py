@@ -161,12 +161,12 @@ def headline(summary: Mapping[str, Any]) -> str:
 def workers_line(workers: Mapping[str, Any]) -> str:
     """What became of the workers, in a line.
 
-    >>> workers_line({"worker_seconds": 240.0, "pauses": [{"seconds": 2.5}]})
-    'workers: 240 worker-seconds; 1 change of them, events stood still for at most 2.5 s'
+    >>> workers_line({"worker_seconds": 240.0, "pauses": [{"seconds": 0.025}]})
+    'workers: 240 worker-seconds; 1 change of them, sources stood still for at most 25 ms'
     """
     pauses = [one["seconds"] for one in workers["pauses"]]
     changes = f"{len(pauses)} change{'s' if len(pauses) != 1 else ''} of them"
-    stood = f", events stood still for at most {max(pauses):.1f} s" if pauses else ""
+    stood = f", sources stood still for at most {1000 * max(pauses):.0f} ms" if pauses else ""
     return f"workers: {workers['worker_seconds']:,.0f} worker-seconds; {changes}{stood}"
 
 

@@ -26,16 +26,15 @@ from penstock.engine.mailbox import Mailbox
 from penstock.engine.messages import (
     LENGTH,
     MAX_FRAME_BYTES,
-    BatchEnd,
     Downward,
     Hello,
     OnlineNews,
     Position,
     Proof,
+    Question,
     Report,
     Reports,
     Routing,
-    StartQuery,
     StateReport,
     Tables,
     TablesQuery,
@@ -45,7 +44,7 @@ from penstock.engine.messages import (
     proof,
 )
 from penstock.engine.program import Channel, Program
-from penstock.infra.worker import WORKER_NAME
+from penstock.infra.worker import WORKER_NAME, executor_here
 from penstock.metrics.counters import ReplicaCounters
 from penstock.state.handover import Table
 
@@ -53,7 +52,7 @@ RETRY_S = 0.5
 ANSWER_TIMEOUT_S = 30.0
 KEPT_ROLES = 64
 
-Question = StartQuery | BatchEnd | TablesQuery
+AnyQuestion = Question | TablesQuery
 
 _agents: dict[str, Agent] = {}
 _lock = threading.Lock()
@@ -116,14 +115,14 @@ class Agent:
 
     def __init__(self, run: str, channel: Channel, routing: Routing) -> None:
         self.pid = os.getpid()
-        self._host = os.environ.get(WORKER_NAME) or socket.gethostname()
+        self._host = os.environ.get(WORKER_NAME) or executor_here() or socket.gethostname()
         self.routing = routing
         self._run = run
         self._channel = channel
         self._roles: deque[Role] = deque(maxlen=KEPT_ROLES)
         self._answers: dict[tuple[int, str | None], Position | Tables] = {}
         self._answered = threading.Condition()
-        self._waiting: Question | None = None
+        self._waiting: AnyQuestion | None = None
         self._first_routing = threading.Event()
         self._wake, self._woken = socket.socketpair()
         self._wake.setblocking(False)
@@ -145,11 +144,11 @@ class Agent:
         """Wait until the driver has been heard at least once."""
         return self._first_routing.wait(timeout_s)
 
-    def ask(self, question: StartQuery | BatchEnd) -> int:
+    def ask(self, question: Question) -> Position:
         """The driver's answer: a position."""
         answer = self._ask(question, (question.batch, None))
         assert isinstance(answer, Position)
-        return answer.position
+        return answer
 
     def ask_tables(self, question: TablesQuery) -> dict[str, Table]:
         """The driver's answer: who owns which key groups, by operator."""
@@ -157,7 +156,7 @@ class Agent:
         assert isinstance(answer, Tables)
         return answer.tables
 
-    def _ask(self, question: Question, key: tuple[int, str | None]) -> Position | Tables:
+    def _ask(self, question: AnyQuestion, key: tuple[int, str | None]) -> Position | Tables:
         """Asked again after every broken connection until the time is over."""
         with self._answered:
             self._answers.pop(key, None)
@@ -199,7 +198,7 @@ class Agent:
             role.forget_sent()
 
     def _talk(self, connection: socket.socket) -> None:
-        asked: Question | None = None
+        asked: AnyQuestion | None = None
         self._take_all()  # the routing may have come along with the driver's proof
         while True:
             waiting = self._waiting
@@ -249,9 +248,10 @@ class Agent:
                     role.mail.deliver(message)
 
     def _tell_tables(self, before: Routing, now: Routing) -> None:
-        """Wake whoever waits for events when owners of key groups have changed."""
+        """Wake whoever waits for events when owners of key groups have changed, or state is to be written."""
         earlier = {name: one.table for name, one in before.operators.items()}
-        if any(one.table is not None and one.table != earlier.get(name) for name, one in now.operators.items()):
+        changed = [name for name, one in now.operators.items() if one.table not in (None, earlier.get(name))]
+        if changed or now.over != before.over:
             for role in list(self._roles):
                 if role.on_tables is not None:
                     role.on_tables()

@@ -15,11 +15,12 @@ from penstock.engine.messages import (
     LENGTH,
     MAX_FRAME_BYTES,
     BatchEnd,
-    Downward,
+    Halted,
     Hello,
     OnlineNews,
     Position,
     Proof,
+    Question,
     Reports,
     Routing,
     StartQuery,
@@ -52,7 +53,7 @@ class ControlServer:
         self._paused = False
         self._error: OSError | None = None
         self.on_reports: Callable[[Reports], Iterable[OnlineNews] | None] = lambda _: None  # returns what to answer
-        self.on_question: Callable[[StartQuery | BatchEnd], int] = lambda _: 0
+        self.on_question: Callable[[Question], Position] = lambda asked: Position(asked.batch, 0)
         self.on_tables: Callable[[TablesQuery], dict[str, Table]] = lambda _: {}
 
     def start(self) -> int:
@@ -161,10 +162,8 @@ class ControlServer:
             for news in self.on_reports(message) or ():
                 writer.write(frame(news))
             self._writers[writer] = message.poll
-        elif isinstance(message, StartQuery | BatchEnd):
-            position = self.on_question(message)
-            reply: Downward = Position(message.batch, position)
-            writer.write(frame(reply))
+        elif isinstance(message, StartQuery | BatchEnd | Halted):
+            writer.write(frame(self.on_question(message)))
         elif isinstance(message, TablesQuery):
             writer.write(frame(Tables(message.batch, message.ending, self.on_tables(message))))
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from penstock.engine.messages import Reports, TablesQuery
+from penstock.engine.numbers import shift_of
 from penstock.engine.routing import RoutingTable
 from penstock.engine.state_files import StateFiles
+from penstock.errors import EngineError
 from penstock.state.handover import Coordinator, Table
 
 log = logging.getLogger(__name__)
@@ -26,7 +28,8 @@ class Handovers:
         self._routing = routing
         self._files = files
         self._timeout_s = timeout_s
-        self._begun: tuple[tuple[int, int], dict[str, Table]] | None = None  # of the last batch that began
+        self._begun: dict[int, tuple[tuple[int, int], dict[str, Table]]] = {}  # by shift: the last batch that began
+        self._written: set[tuple[int, str, int]] = set()  # generation, operator, replica
         self._ended: dict[tuple[int, int, str], Table] = {}
         self._since: dict[str, tuple[int, float]] = {}  # the change that goes on: its version, and when it was seen
         self._taken: dict[str, int] = {}  # what was handed over before this version has been removed
@@ -54,11 +57,46 @@ class Handovers:
 
     def begin(self, generation: int, batch: int) -> dict[str, Table]:
         """The tables with which the batch begins; the batches before it are done."""
-        if self._begun is None or self._begun[0] != (generation, batch):
-            self._begun = ((generation, batch), self._routing.coordinate(_begin))
-            self._ended.clear()
+        shift, now = shift_of(batch), (generation, batch)
+        if shift not in self._begun or self._begun[shift][0] != now:
+            following = self._begun and shift > min(self._begun)
+            self._begun[shift] = (now, self._routing.coordinate(_as_they_are if following else _begin))
+            self._ended = {key: table for key, table in self._ended.items() if shift_of(key[1]) != shift}
             self._clean.set()
-        return self._begun[1]
+        return self._begun[shift][1]
+
+    # ── from shift to shift ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def hold(self) -> None:
+        """Let no change begin, and wait until none goes on: the next shift begins with the same owners."""
+        self._routing.coordinate(_hold)
+        deadline = time.monotonic() + 2 * self._timeout_s
+        while self._moving():
+            if time.monotonic() > deadline or self._stopped.is_set():
+                self.release()
+                raise EngineError(f"key groups were still moving after {2 * self._timeout_s:g} s")
+            time.sleep(0.02)
+
+    def release(self) -> None:
+        """Let changes begin again."""
+        self._routing.coordinate(_release)
+
+    def write(self, generation: int, replicas: Iterable[tuple[str, int]], timeout_s: float) -> bool:
+        """Have those of the replicas that keep state write it; whether all have within the time."""
+        wanted = {(generation, name, replica) for name, replica in replicas if name in self._files}
+        if not wanted:
+            return True
+        self._routing.change(over=generation)
+        deadline = time.monotonic() + timeout_s
+        while not wanted <= self._written:
+            if time.monotonic() > deadline or self._stopped.is_set():
+                return False
+            time.sleep(0.01)
+        return True
+
+    def forget(self, shift: int) -> None:
+        """A shift has ended, or was given up."""
+        self._begun.pop(shift, None)
 
     def settle(self) -> None:
         """Micro-batch: what was wished for is so, from the next batch on."""
@@ -68,6 +106,8 @@ class Handovers:
     def hear(self, reports: Reports) -> None:
         """Take what replicas say that they have given and got."""
         for one in reports.state:
+            if one.written:
+                self._written.add((one.generation, one.operator, one.replica))
             self._routing.coordinate(lambda all_: all_[one.operator].hear(one.replica, one.handed, one.taken))  # noqa: B023
 
     def _watch(self) -> None:
@@ -112,3 +152,17 @@ class Handovers:
 
 def _begin(coordinators: Coordinators) -> dict[str, Table]:
     return {name: coordinator.begin() for name, coordinator in coordinators.items()}
+
+
+def _as_they_are(coordinators: Coordinators) -> dict[str, Table]:
+    return {name: coordinator.table for name, coordinator in coordinators.items()}
+
+
+def _hold(coordinators: Coordinators) -> None:
+    for coordinator in coordinators.values():
+        coordinator.held = True
+
+
+def _release(coordinators: Coordinators) -> None:
+    for coordinator in coordinators.values():
+        coordinator.release()

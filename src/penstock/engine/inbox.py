@@ -39,6 +39,7 @@ class Inbox:
         self._arrived = self._taken = self._finished = 0  # events
         self._bytes_in = self._bytes_out = 0
         self.capacity: int | None = None  # events this queue may hold
+        self.broken = False  # Spark has ended the batch before its time
         self._batches = batches
 
     def start(self) -> None:
@@ -86,6 +87,7 @@ class Inbox:
                         self._arrive(bundle)
             self._queue.put(None)
         except BaseException as error:  # it belongs to the replica's own thread
+            self.broken = True
             self._queue.put(error)
 
     def _arrive(self, bundle: bytes) -> None:

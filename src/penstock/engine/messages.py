@@ -74,6 +74,7 @@ class StateReport(msgspec.Struct, array_like=True):
     generation: int
     handed: int
     taken: int
+    written: bool = False  # all of its state, for the next shift
 
 
 class Reports(msgspec.Struct, tag=True, omit_defaults=True):
@@ -106,6 +107,17 @@ class BatchEnd(msgspec.Struct, tag=True):
     position: int
 
 
+class Halted(msgspec.Struct, tag=True):
+    """Source slot to driver: sources are to stop, and this is the first event that I have not sent."""
+
+    generation: int
+    source: str
+    slot: int
+    batch: int
+    position: int
+    version: int  # of the routing that said so
+
+
 class TablesQuery(msgspec.Struct, tag=True, frozen=True):
     """Partition to driver: who owns which key groups as my batch begins? Or, for one operator, as it ends?"""
 
@@ -122,11 +134,15 @@ class Tables(msgspec.Struct, tag=True):
     tables: dict[str, Table]
 
 
-class Position(msgspec.Struct, tag=True):
-    """Driver to source slot: the answer to both, the position as the driver has it on disk."""
+class Position(msgspec.Struct, tag=True, omit_defaults=True):
+    """Driver to source slot: the answer to all three, the position as the driver has it on disk.
+
+    `until`: another shift sends from there on.
+    """
 
     batch: int
     position: int
+    until: int | None = None
 
 
 class OperatorRouting(msgspec.Struct, frozen=True):
@@ -145,6 +161,9 @@ class Routing(msgspec.Struct, tag=True, frozen=True):
     version: int
     operators: dict[str, OperatorRouting]
     epoch_s: float | None = None  # when the sources start; None: not yet
+    shift: int = 0  # whose sources send
+    turn: int = 0  # up to this one, shifts may process events whose order counts
+    over: int = -1  # the generation whose replicas have nothing left to process, and write their state
     stopping: bool = False  # sources send nothing more
     closing: bool = False  # nothing is in flight: operators are closed
     poll: int = 0  # report at once when this grows
@@ -179,7 +198,8 @@ class OnlineNews(msgspec.Struct, tag=True):
     replies: list[ReplyOf]
 
 
-Upward = Hello | Proof | Reports | StartQuery | BatchEnd | TablesQuery
+Question = StartQuery | BatchEnd | Halted
+Upward = Hello | Proof | Reports | StartQuery | BatchEnd | Halted | TablesQuery
 Downward = Hello | Proof | Routing | Position | Tables | OnlineNews
 
 _encoder = msgspec.msgpack.Encoder()

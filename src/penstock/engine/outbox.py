@@ -12,6 +12,7 @@ from penstock.engine.bundle import NUDGE
 from penstock.engine.keyed_wire import KeyedSender, KeyedWire
 from penstock.engine.mailbox import Mailbox
 from penstock.engine.messages import Routing
+from penstock.engine.numbers import first_batch
 from penstock.engine.online_wire import OnlineSender, OnlineWire
 from penstock.engine.program import Edge, Program
 from penstock.engine.wire import Wire
@@ -134,9 +135,10 @@ class Outbox:
 
 
 def warm_up(program: Program, level: int, batch: int) -> Iterator[pa.RecordBatch]:
-    """Nudges to every replica of the next stage when a run starts, so that its first events find the paths warm."""
+    """Nudges to every replica of the next stage when a shift starts, so that its first events find the paths warm."""
     stages = program.layout.stages
-    if not program.realtime or program.generation or batch or level + 1 >= len(stages):
+    first = program.generation == program.first_generation and batch == first_batch(program.shift)
+    if not program.realtime or not first or level + 1 >= len(stages):
         return
     partitions = list(range(len(stages[level + 1])))
     for _ in range(WARM_UP_ROUNDS):

@@ -62,6 +62,8 @@ class Program:
     senders: tuple[str, ...]  # sources and operators; bundles name their sender by its place here
     routing: Mapping[str, OperatorRouting]  # to begin with, until the driver has been heard
     blobs: Mapping[str, bytes]  # operators and sources, pickled one by one
+    shift: int = 0
+    first_generation: int = 0  # of the shift
     queue_bytes: int = 64 << 20  # a replica stops reading when its queue holds this much
     ranges: Mapping[tuple[str, int], range] = field(default_factory=dict)  # micro-batch: this batch, by source slot
     batch: int | None = None  # micro-batch: the number of this batch

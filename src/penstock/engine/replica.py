@@ -20,6 +20,7 @@ from penstock.engine.program import Program
 from penstock.engine.stateful import StatefulReplica, tables_of
 from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters
+from penstock.state.handover import Table
 
 FLUSH_S = 0.004  # what has been emitted leaves at the latest after this long,
 BUSY_FLUSH_S = 0.03  # or after this long, in larger bundles, when many events wait
@@ -28,6 +29,7 @@ TOGETHER_S = 0.02  # process_many gets no more events than take about this long,
 BEHIND_S = 0.25  # or this long when many more wait
 MOST_AT_ONCE = 4096
 ROUTING_TIMEOUT_S = 10.0
+TURN_S = 0.01
 
 
 class OperatorReplica:
@@ -49,6 +51,7 @@ class OperatorReplica:
         self._at_once = 1  # events given to process_many in one call
         self._online = online_replica(program, name, self._outbox.mail)
         self._report = report_of(program, name, replica, batch, self._counters)
+        self._tables: dict[str, Table] = {}
         self._stateful: StatefulReplica | None = None
         self._one: Callable[[Any], Any] = self._operator.one
         if self._operator.spec.state is not None:
@@ -74,6 +77,9 @@ class OperatorReplica:
         agent.join(role)
         if program.realtime:
             agent.wait_for_routing(ROUTING_TIMEOUT_S)
+            self._await_turn()
+        if self._stateful is not None:
+            self._stateful.begin(self._tables[self._name], role)
         self._flushed = time.perf_counter()
         while (events := self._next(inbox)) is not None:
             self._bound(inbox)
@@ -106,10 +112,8 @@ class OperatorReplica:
 
     def _begin(self, role: Role) -> None:
         """Learn who owns which key groups, from the driver, and look again whenever they change."""
-        tables = tables_of(self._program, self._agent, self._report)
-        self._outbox.begin(tables)
-        if self._stateful is not None:
-            self._stateful.begin(tables[self._name], role)
+        self._tables = tables_of(self._program, self._agent, self._report)
+        self._outbox.begin(self._tables)
         if self._program.realtime:
             role.on_tables = self._inbox.wake
             self._inbox.wake()  # they may have changed already
@@ -118,6 +122,12 @@ class OperatorReplica:
         counters.queued = self._inbox.waiting
         if self._stateful is not None:
             self._stateful.count()
+
+    def _await_turn(self) -> None:
+        """Where order counts: process nothing before the shift before has finished."""
+        if self._operator.spec.in_order:
+            while self._agent.routing.turn < self._program.shift and not self._inbox.broken:
+                time.sleep(TURN_S)
 
     def _next(self, inbox: Inbox) -> Events[Any] | None:
         """The next events; for process_many, as many as wait and fit into one call."""

@@ -73,6 +73,13 @@ class StateFiles:
         for name in unneeded(self.names()):
             (self._folder / str(name)).unlink(missing_ok=True)
 
+    def forget_from(self, batch: int) -> None:
+        """Remove the segments of this batch and later ones, and all that was handed over: they were not committed."""
+        for name in self.names():
+            if name.batch >= batch:
+                (self._folder / str(name)).unlink(missing_ok=True)
+        self.forget_moves()
+
     def hand_over(self, generation: int, version: int, replica: int, parts: Parts) -> int:
         """Write what a replica hands over; its size."""
         return _write(self._moved(generation, version, replica), parts, lasting=False)

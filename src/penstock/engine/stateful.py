@@ -65,7 +65,7 @@ class StatefulReplica:
         self._woken = threading.Event()
         self._held: dict[int, list[tuple[str, float, Call]]] = {}  # by group
         self._heard_s: dict[int, float] = {}  # by version of the table
-        self._over = False
+        self._over = self._begun = False
 
     # ── begin and end ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -74,6 +74,7 @@ class StatefulReplica:
         mine = self._report
         self._side = ReceivingSide(mine.replica, table, self._program.sending_partitions(mine.operator))
         self._load(table)
+        self._begun = True
         self.count()
         if self._program.realtime:
             role.state = self._told
@@ -113,6 +114,8 @@ class StatefulReplica:
 
     def write(self) -> None:
         """Write the batch's segment; what is here may be gone after that, and the batch be committed."""
+        if self._over:
+            return
         mine = self._report
         self._state.expire()
         self._files.write(SegmentName(mine.batch, mine.generation, mine.replica), self._compaction.parts(self._state))
@@ -182,6 +185,9 @@ class StatefulReplica:
         released = Events[Any]([], [], [])
         self._hear(self._routed())
         self._act(released)
+        if self._agent.routing.over == self._report.generation:
+            self.write()
+            self._agent.wake()
         return released
 
     def _routed(self) -> Table:
@@ -220,12 +226,14 @@ class StatefulReplica:
 
     def _told(self) -> StateReport:
         mine = self._report
-        return StateReport(mine.operator, mine.replica, mine.generation, self._side.handed, self._side.taken)
+        return StateReport(
+            mine.operator, mine.replica, mine.generation, self._side.handed, self._side.taken, self._over
+        )
 
     def count(self) -> None:
         """Bring the counters up to date; safe to call from the agent's thread."""
         counters = self._report.counters
-        if not self._over:
+        if self._begun and not self._over:
             counters.state_bytes, counters.state_keys = self._state.about_bytes, len(self._state)
 
 

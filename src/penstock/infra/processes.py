@@ -1,4 +1,4 @@
-"""Processes that Penstock starts: they end with it, and are ended by their own id."""
+"""Processes that Penstock starts: they end with it unless they are to last, and are ended by their own id."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,8 +18,10 @@ _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def start_process(command: Sequence[str], environment: Mapping[str, str], log: Path) -> Process:
-    """Start a process with its output in a file; it ends with this one."""
+def start_process(
+    command: Sequence[str], environment: Mapping[str, str], log: Path, *, lasting: bool = False
+) -> Process:
+    """Start a process with its output in a file; it ends with this one, unless it is to last."""
     with log.open("ab") as out:
         return subprocess.Popen(
             command,
@@ -27,7 +30,7 @@ def start_process(command: Sequence[str], environment: Mapping[str, str], log: P
             stdout=out,
             stderr=out,
             start_new_session=True,  # Ctrl-C is for this process, which ends them in order
-            preexec_fn=_end_with_parent,
+            preexec_fn=None if lasting else _end_with_parent,
         )
 
 
@@ -51,6 +54,43 @@ def end_process(process: Process, patience_s: float = 10.0) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait(patience_s)
+
+
+def process_mark(pid: int) -> str | None:
+    """What tells a process from a later one with the same id: when it began, and in which boot; None if it has ended.
+
+    >>> import os
+    >>> process_mark(os.getpid()) == process_mark(os.getpid()), process_mark(2**30)
+    (True, None)
+    """
+    try:
+        said = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    state, *fields = said.rpartition(")")[2].split()  # the name in brackets may hold anything
+    return None if state in "ZX" else f"{fields[18]}@{boot}"
+
+
+def end_marked(pid: int, mark: str, patience_s: float = 10.0) -> bool:
+    """End the process with that id and mark as `end_process` does; False if it had ended before."""
+    if process_mark(pid) != mark:
+        return False
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+        if not _gone(pid, mark, patience_s):
+            os.killpg(pid, signal.SIGKILL)
+            _gone(pid, mark, patience_s)
+    return True
+
+
+def _gone(pid: int, mark: str, patience_s: float) -> bool:
+    deadline = time.monotonic() + patience_s
+    while process_mark(pid) == mark:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 def free_port() -> int:

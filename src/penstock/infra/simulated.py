@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from penstock.errors import InputError
 from penstock.infra.worker import Worker, WorkerSize, WorkerState
@@ -12,17 +14,37 @@ from penstock.names import one_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """A place that offers workers of some sizes; a new one is available after `start_s`."""
+    """A place that offers workers of some sizes; a new one is available after `start_s`.
+
+    An event that goes from one region to another takes the `delay_s` of both longer.
+    """
 
     name: str
     sizes: tuple[WorkerSize, ...]
     start_s: float = 0.0
+    delay_s: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.sizes:
             raise InputError(f"region '{self.name}': must offer at least one size of worker")
-        if not self.start_s >= 0:
-            raise InputError(f"region '{self.name}': start_s must be at least 0; got {self.start_s}")
+        for name in ("start_s", "delay_s"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise InputError(f"region '{self.name}': {name} must be at least 0; got {getattr(self, name)}")
+
+
+class Spent(NamedTuple):
+    """What workers came to: their seconds, and these times their prices."""
+
+    worker_seconds: float = 0.0
+    price: float = 0.0
+
+    @classmethod
+    def of(cls, worker: Worker, lived_s: float) -> Spent:
+        """What one worker came to."""
+        return cls(lived_s, lived_s * worker.price)
+
+    def __add__(self, other: tuple[float, ...]) -> Spent:  # type: ignore[override]
+        return Spent(self.worker_seconds + other[0], self.price + other[1])
 
 
 class SimulatedWorkers:
@@ -42,7 +64,7 @@ class SimulatedWorkers:
         self._now = now
         self._workers: dict[str, Worker] = {}
         self._started_s: dict[str, float] = {}
-        self._spent: dict[str, float] = {"seconds": 0.0, "price": 0.0}  # of workers that have ended
+        self._ended = {name: Spent() for name in self._regions}  # of workers that have ended
         self._count = 0
 
     def list(self) -> Sequence[Worker]:
@@ -81,21 +103,25 @@ class SimulatedWorkers:
     def remove(self, name: str) -> None:
         """Stop it."""
         worker = self._known(name)
-        lived_s = self._now() - self._started_s.pop(name)
-        self._spent["seconds"] += lived_s
-        self._spent["price"] += lived_s * worker.price
+        self._ended[worker.region] += Spent.of(worker, self._now() - self._started_s.pop(name))
         del self._workers[name]
 
     @property
     def seconds(self) -> float:
         """Worker-seconds so far."""
-        return self._spent["seconds"] + sum(self._now() - started_s for started_s in self._started_s.values())
+        return sum(one.worker_seconds for one in self.spent().values())
 
     @property
     def price(self) -> float:
         """What the workers have cost so far."""
-        running = (self._workers[name].price * (self._now() - since_s) for name, since_s in self._started_s.items())
-        return self._spent["price"] + sum(running)
+        return sum(one.price for one in self.spent().values())
+
+    def spent(self) -> dict[str, Spent]:
+        """What each region's workers came to so far."""
+        spent = dict(self._ended)
+        for name, worker in self._workers.items():
+            spent[worker.region] += Spent.of(worker, self._now() - self._started_s[name])
+        return spent
 
     def _known(self, name: str) -> Worker:
         if name not in self._workers:

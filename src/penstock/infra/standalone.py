@@ -18,6 +18,7 @@ from penstock.infra.worker import WORKER_NAME, Worker, WorkerSize, WorkerState
 REGION = "local"
 DAEMON_MEMORY = "256m"
 START_TIMEOUT_S = 60.0
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy between us and this machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,7 @@ class StandaloneOptions:
 class _Started:
     process: Process
     port: int
+    web_port: int
     since_s: float
     state: WorkerState = WorkerState.STARTING
 
@@ -47,14 +49,20 @@ class _Started:
 class StandaloneCluster:
     """A Master and Workers on the loopback interface. Use it as a context manager, or call `start` and `stop`.
 
-    A Worker is available when the Master has it as alive. All processes end with this one.
+    A Worker is available when the Master has it as alive. All processes end with this one, unless they are to last.
     """
 
     def __init__(
-        self, folder: Path, options: StandaloneOptions | None = None, now: Callable[[], float] = time.monotonic
+        self,
+        folder: Path,
+        options: StandaloneOptions | None = None,
+        now: Callable[[], float] = time.monotonic,
+        *,
+        lasting: bool = False,
     ) -> None:
         self.folder = folder
         self.options = options or StandaloneOptions()
+        self._lasting = lasting
         self._now = now
         self._master: Process | None = None
         self._port, self._web_port = free_port(), free_port()
@@ -67,18 +75,31 @@ class StandaloneCluster:
         """What Spark takes as its master."""
         return f"spark://127.0.0.1:{self._port}"
 
+    @property
+    def web_url(self) -> str:
+        """The Master's page."""
+        return f"http://127.0.0.1:{self._web_port}"
+
     def start(self) -> StandaloneCluster:
         """Start the Master; returns when it answers."""
+        self.launch()
+        self.await_master()
+        return self
+
+    def launch(self) -> None:
+        """Start the Master, and do not wait for it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         arguments = ["--host", "127.0.0.1", "--port", str(self._port), "--webui-port", str(self._web_port)]
         self._master = self._launch("org.apache.spark.deploy.master.Master", arguments, "master", {})
+
+    def await_master(self) -> None:
+        """Return when the Master answers; if it does not, stop it and say so."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while self._asked() is None:
-            if not is_running(self._master) or time.monotonic() > deadline:
+            if self._master is None or not is_running(self._master) or time.monotonic() > deadline:
                 self.stop()
                 raise EngineError(f"the Master did not come up; its log: {self.folder / 'master.log'}")
             time.sleep(0.1)
-        return self
 
     def stop(self) -> None:
         """Stop all Workers, then the Master."""
@@ -119,12 +140,12 @@ class StandaloneCluster:
     def add(self, region: str = REGION, size: WorkerSize | None = None) -> str:  # noqa: ARG002 - there is one of each
         """Start a Worker."""
         self._count += 1
-        name, port = f"worker-{self._count}", free_port()
-        arguments = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(free_port())]
+        name, port, web_port = f"worker-{self._count}", free_port(), free_port()
+        arguments = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web_port)]
         arguments += ["--cores", str(self.options.cores), "--memory", f"{self.options.memory_mb}M"]
         arguments += ["--work-dir", str(self.folder / name), self.url]
         process = self._launch("org.apache.spark.deploy.worker.Worker", arguments, name, {WORKER_NAME: name})
-        self._workers[name] = _Started(process, port, self._now())
+        self._workers[name] = _Started(process, port, web_port, self._now())
         return name
 
     def drain(self, name: str) -> None:
@@ -140,9 +161,23 @@ class StandaloneCluster:
         end_process(self._known(name).process)
         self._forget(name)
 
+    def executors(self, name: str) -> tuple[str, ...]:
+        """The executors that run on a Worker, by their numbers in the application; for one application at a time."""
+        told = _told(f"http://127.0.0.1:{self._known(name).web_port}") or {}
+        return tuple(str(one["id"]) for one in told.get("executors", ()))
+
+    def named(self, host: str) -> str | None:
+        """The Worker that a process which reports this name sits on."""
+        return host if host in self._workers else None
+
     def pid(self, name: str) -> int:
         """The id of a Worker's process."""
         return self._known(name).process.pid
+
+    def processes(self) -> dict[str, tuple[int, int]]:
+        """Process id and port of the Master and of every Worker, by name."""
+        master = {"master": (self._master.pid, self._port)} if self._master else {}
+        return master | {name: (one.process.pid, one.port) for name, one in self._workers.items()}
 
     def _launch(self, main: str, arguments: Sequence[str], name: str, environment: Mapping[str, str]) -> Process:
         import pyspark
@@ -155,7 +190,7 @@ class StandaloneCluster:
             "PYSPARK_PYTHON": sys.executable,
         }
         command = [str(home / "bin" / "spark-class"), main, *arguments]
-        return start_process(command, {**settings, **environment}, self.folder / f"{name}.log")
+        return start_process(command, {**settings, **environment}, self.folder / f"{name}.log", lasting=self._lasting)
 
     def _forget(self, name: str) -> None:
         self._ended_s += self._now() - self._workers.pop(name).since_s
@@ -172,9 +207,20 @@ class StandaloneCluster:
 
     def _asked(self) -> dict[str, Any] | None:
         """What the Master says of itself; None while it does not answer."""
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._web_port}/json/", timeout=5) as answer:
-                told: dict[str, Any] = json.loads(answer.read())
-                return told
-        except (OSError, ValueError):
-            return None
+        return asked_master(self.web_url, self.url)
+
+
+def asked_master(web_url: str, url: str) -> dict[str, Any] | None:
+    """What the Master of that URL says on its page; None if it is not there, or somebody else is."""
+    told = _told(web_url)
+    return told if told is not None and told.get("url") == url else None
+
+
+def _told(web_url: str) -> dict[str, Any] | None:
+    """What a Master or Worker says on its page; None while it does not answer."""
+    try:
+        with _DIRECT.open(f"{web_url}/json/", timeout=5) as answer:
+            told = json.loads(answer.read())
+    except (OSError, ValueError):
+        return None
+    return told if isinstance(told, dict) else None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
 
 from penstock.errors import InputError
 
@@ -14,6 +17,7 @@ class WorkerState(StrEnum):
     """Where a worker is in its life; one that has ended is not listed any more."""
 
     STARTING = "starting"
+    JOINING = "joining"  # it is up; replicas are being put on it
     AVAILABLE = "available"
     DRAINING = "draining"
 
@@ -56,3 +60,19 @@ class Worker:
     def turned(self, state: WorkerState) -> Worker:
         """The same worker in another state."""
         return replace(self, state=state)
+
+
+def executor_here(environment: Mapping[str, str] | None = None, folder: Path | None = None) -> str | None:
+    """The Spark executor that this process belongs to; None outside of one.
+
+    On Kubernetes the environment says it. Spark Standalone starts an executor in a folder of its own, by application
+    and executor, and the Python workers with it.
+
+    >>> executor_here({}, Path("work/app-20261116055720-0000/3")), executor_here({"SPARK_EXECUTOR_ID": "7"})
+    ('3', '7')
+    """
+    told = (os.environ if environment is None else environment).get("SPARK_EXECUTOR_ID")
+    if told:
+        return told
+    here = folder or Path.cwd()
+    return here.name if here.name.isdecimal() and here.parent.name.startswith("app-") else None

@@ -23,7 +23,9 @@ from penstock.simulator.arrays import (
     RESTART,
     SHUFFLE,
     Events,
+    Flags,
     Floats,
+    Ints,
     Routes,
     Tally,
     Tracking,
@@ -93,26 +95,15 @@ class SimulatedOperator:
 
     def take(self, events: Events) -> None:
         """Queue events, given in order of time."""
-        count = len(events.time)
-        if not count:
-            return
-        self._make_room(count)
-        chosen, asked = self.online.assign(events) if self.online else _NOTHING_CHOSEN
-        take(
-            events,
-            self.model.origin,
-            self._queue,
-            self._replicas,
-            self._work,
-            self._senders,
-            self._routes,
-            self._kind,
-            chosen,
-            asked,
-            self._limits,
-            self._tracking,
-            self._tally,
-        )
+        if len(events.time):
+            chosen, asked = self.online.assign(events) if self.online else _NOTHING_CHOSEN
+            self._queue_up(events, self._kind, chosen, asked)
+
+    def _queue_up(self, events: Events, kind: int, chosen: Ints, asked: Flags) -> None:
+        self._make_room(len(events.time))
+        queue, replicas = self._queue, self._replicas
+        known = self._work, self._senders, self._routes, kind, chosen, asked, self._limits
+        take(events, self.model.origin, queue, replicas, *known, self._tracking, self._tally)
         if self.online:
             self.online.taken(events, chosen, asked)
 
@@ -210,7 +201,7 @@ class SimulatedOperator:
             settle_all(self._tracking, self._tally, waiting)
         else:
             received = replicas.received.copy()
-            self.take(waiting)
+            SimulatedOperator.take(self, waiting)  # they are here already
             replicas.received[:] = received  # each was received once
 
     def counters(self) -> OperatorCounters:

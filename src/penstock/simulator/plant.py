@@ -11,7 +11,7 @@ from penstock.errors import InputError
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.latency import LatencyHistogram
 from penstock.metrics.utilisation import Utilisation
-from penstock.simulator.arrays import BUCKETS, Events, Tally, Tracking, empty_events
+from penstock.simulator.arrays import BUCKETS, Events, Floats, Tally, Tracking, empty_events
 from penstock.simulator.arrivals import Arrivals
 from penstock.simulator.kernels.move import merge
 from penstock.simulator.kernels.settle import enter
@@ -19,6 +19,7 @@ from penstock.simulator.model import Edge, Model
 from penstock.simulator.online import REPORT_S
 from penstock.simulator.operator import SimulatedOperator
 from penstock.simulator.options import SimulationOptions
+from penstock.simulator.regional import RegionalOperator
 
 CHUNK = 1 << 14  # source events moved through the topology at once
 _FIRST_RING = 1 << 12
@@ -31,7 +32,9 @@ class Plant:
     change only between stretches.
     """
 
-    def __init__(self, model: Model, arrivals: Mapping[str, Arrivals], options: SimulationOptions) -> None:
+    def __init__(
+        self, model: Model, arrivals: Mapping[str, Arrivals], options: SimulationOptions, *, regional: bool = False
+    ) -> None:
         if missing := [name for name in model.sources if name not in arrivals]:
             raise InputError(f"simulation: source {missing[0]!r} has no arrivals")
         self.now_s = 0.0
@@ -42,10 +45,12 @@ class Plant:
         self._total = 0  # source events so far
         self._tally = Tally(np.zeros(BUCKETS, np.int64), np.array([0.0, 0.0, options.target_s]), np.zeros(3, np.int64))
         self._tracking = _ring(_FIRST_RING, used=model.splits)
+        kind = RegionalOperator if regional else SimulatedOperator  # in regions, or all at one place
         self.operators = {
-            name: SimulatedOperator(one, options, self._tracking, self._tally) for name, one in model.operators.items()
+            name: kind(one, options, self._tracking, self._tally) for name, one in model.operators.items()
         }
         self._changed = False
+        self._regions: dict[tuple[str, int], int] = {}
         self._seat(model.operators)
 
     @property
@@ -149,6 +154,18 @@ class Plant:
         self.operators[operator].activate(replicas, self.now_s)
         self._seat({operator})
         self._changed = True
+
+    def place(self, regions: Mapping[tuple[str, int], int], delay_s: Floats) -> None:
+        """From now on these replicas (and sources) sit in these regions; `delay_s` is from region to region.
+
+        A replica that is not named stays where it was; one that never was anywhere is in region 0.
+        """
+        self._regions |= regions
+        for operator in self.operators.values():
+            if isinstance(operator, RegionalOperator):
+                pools = [(operator.name, replica) for replica in range(operator.pool)]
+                at = [[self._regions.get(one, 0) for one in several] for several in (operator.sending(), pools)]
+                operator.place(delay_s[np.ix_(*at)])
 
     def publish_utilisation(self, utilisation: Mapping[str, Utilisation]) -> None:
         """Tell all senders how used the replicas are."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from penstock.infra.simulated import Spent
 from penstock.metrics.paper import overestimated_replicas, processed_ratio, saved_resources, throughput_degradation
 from penstock.policy.static import Workload
 from penstock.simulator.history import History
@@ -42,6 +44,7 @@ class SimulationResult:
     target_ms: float
     worker_seconds: float | None = None  # where workers are modelled
     workers_saved: float | None = None  # of what a fixed number of them would be
+    regions: dict[str, dict[str, float]] | None = None  # worker_seconds and price of each
     history: History = field(repr=False, compare=False)
 
     @property
@@ -89,11 +92,13 @@ def summarised(name: str, plant: Plant, history: History, workload: Workload, *,
     )
 
 
-def with_workers(result: SimulationResult, worker_seconds: float, fixed: int) -> SimulationResult:
-    """The result with what its workers came to, beside a fixed number of them."""
+def with_workers(result: SimulationResult, spent: Mapping[str, Spent], fixed: int) -> SimulationResult:
+    """The result with what the workers of each region came to, beside a fixed number of them."""
     lasted_s = sum(result.history.lengths_s)
-    saved = 1 - worker_seconds / (fixed * lasted_s) if lasted_s else 0.0
-    return replace(result, worker_seconds=worker_seconds, workers_saved=saved)
+    seconds = sum(one.worker_seconds for one in spent.values())
+    saved = 1 - seconds / (fixed * lasted_s) if lasted_s else 0.0
+    regions = {name: one._asdict() for name, one in spent.items()}
+    return replace(result, worker_seconds=seconds, workers_saved=saved, regions=regions)
 
 
 def _played(history: History, end_s: float) -> list[tuple[int, int]]:

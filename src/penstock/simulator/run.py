@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from penstock.control.analyze import DAY_S, analyzer_for
 from penstock.control.declare import declared
 from penstock.control.loop import Loop, Parts, check_td
+from penstock.control.managers.levels_view import LevelsView
 from penstock.control.monitor import Monitor
 from penstock.control.ports import Records
 from penstock.control.step import Step
@@ -76,18 +77,21 @@ def simulate(
     started = time.perf_counter()
     options = setup.options
     check_td(options.td_s)
-    plant = Plant(setup.model, setup.arrivals(), options)
-    policy = setup.cluster.policy(policy, setup.workload) if setup.cluster else policy
+    cluster = setup.cluster
+    plant = Plant(setup.model, setup.arrivals(), options, regional=bool(cluster and cluster.delayed))
+    policy = cluster.policy(policy, setup.workload) if cluster else policy
     _begin(plant, setup, policy)
-    levels = setup.cluster.around(policy, plant, list(setup.topology.sources)) if setup.cluster else None
+    levels = cluster.around(policy, plant, list(setup.topology.sources)) if cluster else None
     rules = IntervalRules(options.td_s, declared(setup.topology))
     analyzer = analyzer_for(policy, forecaster, options.td_s, setup.day_s)
     control = levels.application if levels else policy
-    infrastructure = levels.step if levels else None
-    parts = Parts(Monitor(plant, rules), control, plant, analyzer, recorder, measure, infrastructure)
+    infrastructure, view = (levels.step, LevelsView(levels)) if levels else (None, None)
+    parts = Parts(Monitor(plant, rules), control, plant, analyzer, recorder, measure, infrastructure, view)
     loop = Loop(parts, StandingClock(plant))
     plant.advance(options.first_step_s)
     loop.step(plant.now_s)
+    if cluster and levels:
+        cluster.place(plant, levels)
     history = History(list(setup.model.operators), plant)
     left, moved_s = 0, plant.now_s  # source events gone, and since when no more
     patience_s = PATIENCE * options.td_s + PATIENCE * options.restart_s
@@ -96,13 +100,15 @@ def simulate(
         plant.advance(plant.now_s + options.td_s)
         step = loop.step(plant.now_s)
         plant.settle_changes()
-        history.add(plant, before, _changes(step), len(levels.workers.list()) if levels else None)
+        if cluster and levels:
+            cluster.place(plant, levels)
+        history.add(plant, before, _changes(step), step.levels)
         if plant.now_s <= plant.end_s or plant.out + plant.failed > left:
             left, moved_s = plant.out + plant.failed, plant.now_s
         if progress is not None:
             progress(min(plant.now_s, plant.end_s), plant.end_s)
     result = summarised(name, plant, history, setup.workload, wall_s=time.perf_counter() - started)
-    return with_workers(result, levels.workers.seconds, setup.cluster.workers) if levels and setup.cluster else result
+    return with_workers(result, cluster.spent(levels), cluster.workers) if cluster and levels else result
 
 
 def _begin(plant: Plant, setup: Setup, policy: Policy) -> None:

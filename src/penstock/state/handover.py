@@ -160,6 +160,7 @@ class Coordinator:
     def __init__(self, table: Table) -> None:
         self.table = table
         self.moving = False  # a change is going on
+        self.held = False  # no change may begin
         self._wish: tuple[int, ...] | None = None
         self._frozen = False
         self._taken: set[int] = set()
@@ -195,12 +196,17 @@ class Coordinator:
         self._frozen = True
         return self.table
 
+    def release(self) -> None:
+        """Changes may begin again."""
+        self.held = False
+        self._go_on()
+
     def begin(self) -> Table:
         """A batch begins, with all state loaded by this table: whatever was going on has ended."""
-        version, owners, wish = self.table.version, self.table.owners, self._wish
-        if wish is not None:
-            version, owners = version + 1, reassigned(owners, wish)
-        self.moving, self._frozen, self._wish = False, False, None
+        version, owners = self.table.version, self.table.owners
+        if self._wish is not None and not self.held:
+            version, owners, self._wish = version + 1, reassigned(owners, self._wish), None
+        self.moving, self._frozen = False, False
         self.table = Table(version, owners)
         return self.table
 
@@ -211,7 +217,7 @@ class Coordinator:
             self.moving, self._wish = False, None
 
     def _go_on(self) -> None:
-        if self._wish is None or self._frozen or self.moving:
+        if self._wish is None or self._frozen or self.moving or self.held:
             return
         before, wish, self._wish = self.table.owners, self._wish, None
         owners = reassigned(before, wish)

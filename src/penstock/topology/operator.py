@@ -125,6 +125,11 @@ class Operator:
     grouping_options: OnlineShuffleOptions | None = None  # of `online_shuffle`
     state: Keyed | None = None  # if it takes an event and the state of its key
 
+    @property
+    def in_order(self) -> bool:
+        """Whether events of one key are processed in order."""
+        return self.grouping in ("fields", "key_groups")
+
     def __getitem__(self, stream: str) -> Stream:
         """The named output stream, to be given as an input of another operator."""
         return Stream(self.name, stream)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
+from penstock.metrics.store import Store
 from penstock.policy.registry import POLICIES
+from penstock.report.data import RunReport
+from penstock.report.workers_section import run_workers_section
 
 FIELDS = {
     *("policy", "saved_resources", "throughput_degradation", "processed_ratio", "latency_ms", "late_ratio"),
@@ -203,6 +207,32 @@ class TestLevels:
         assert result["workers_saved"] == 0
         assert result["saved_resources"] == 0
 
+    def test_a_store_has_what_a_run_on_spark_would_leave(self, tmp_path):
+        ran, result = self.given(tmp_path, "--policy", "e2df", "--store", "sim.db")
+        assert ran.exit_code == 0, ran.output
+        with closing(Store("sim.db", must_exist=True)) as store:
+            (run,) = store.runs()
+            assert (run.topology, run.policy, run.settings["simulated"]) == ("dns", "e2df", True)
+            assert run.finished_at is not None
+            rows = store.workers(run.run)
+            assert {row.number for row in rows} == {row.number for row in store.intervals(run.run)}
+            assert [row.sequence for row in store.managers(run.run)]
+            assert run_workers_section(RunReport.from_store(store, run.run)).startswith("<section><h2>Workers</h2>")
+        assert 30 * len(rows) == pytest.approx(result["worker_seconds"], rel=0.1)
+
+    def test_several_policies_are_kept_apart(self, tmp_path):
+        arguments = ["compare", "dns", "--policies", "psps,oracle", "--rate", "60", "--duration", "60"]
+        assert CliRunner().invoke(app, [*arguments, "--store", "sim.db"]).exit_code == 0
+        with closing(Store("sim.db", must_exist=True)) as store:
+            assert [run.policy for run in store.runs()] == ["psps", "oracle"]
+            assert all(store.intervals(run.run) for run in store.runs())
+            assert not any(store.workers(run.run) for run in store.runs())
+
+    def test_a_store_that_cannot_be(self, tmp_path):
+        ran, _ = self.given(tmp_path, "--store", "mysql://host/db")
+        assert ran.exit_code == 2
+        assert "store: must be SQLite or PostgreSQL; got 'mysql'" in " ".join(ran.output.split())
+
     @pytest.mark.parametrize(
         ("options", "message"),
         [
@@ -215,3 +245,50 @@ class TestLevels:
         ran, _ = self.given(tmp_path, *options)
         assert ran.exit_code == 2
         assert message in " ".join(ran.output.split())
+
+
+class TestRegions:
+    """Workers in several regions: `--regions`."""
+
+    def given(self, *options):
+        arguments = ("simulate", "dns", "--rate", "150", "--duration", "600", "--td", "30", "--policy", "e2df")
+        return results(*arguments, *options)[0]
+
+    def test_what_each_region_came_to(self):
+        result = self.given("--regions", "near:capacity=2,price=1,start=10; far:capacity=4,price=0.6,start=30")
+        assert result["regions"].keys() == {"near", "far"}
+        far = result["regions"]["far"]
+        assert far["price"] == pytest.approx(0.6 * far["worker_seconds"])
+        assert far["worker_seconds"] > 0
+
+    def test_latency_shows_the_delay(self):
+        near, far = (
+            self.given("--regions", f"near:capacity=2;far:capacity=4,delay_ms={delay}")["latency_ms"]["mean"]
+            for delay in (0, 200)
+        )
+        assert far > near + 20
+
+
+REGIONS = (*SIMULATE, "--levels", "both", "--regions")
+REGION_MISTAKES = {
+    "no levels": ((*SIMULATE, "--regions", "near"), "--regions needs --levels static, application or both"),
+    "no region": ((*REGIONS, ";"), "--regions: must name regions, each once"),
+    "twice": ((*REGIONS, "a;a:price=2"), "--regions: must name regions, each once"),
+    "no number": ((*REGIONS, "a:price=cheap"), "--regions: region 'a': price must be a number; got 'cheap'"),
+    "no value": ((*REGIONS, "a:price"), "--regions: region 'a': price must be a number; got ''"),
+    "half a slot": ((*REGIONS, "a:capacity=1.5"), "--regions: region 'a': capacity must be a whole number; got 1.5"),
+    "no slot": ((*REGIONS, "a:capacity=0"), "worker size 'a': capacity must be at least 1 replica; got 0"),
+    "negative delay": ((*REGIONS, "a:delay_ms=-1"), "region 'a': delay_s must be at least 0; got -0.001"),
+    "least_work": (
+        (*REGIONS, "a;b:delay_ms=9", "--grouping", "least_work"),
+        "grouping 'least_work' knows no delays between regions",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REGION_MISTAKES)
+def test_a_mistake_in_regions(case: str) -> None:
+    arguments, sentence = REGION_MISTAKES[case]
+    done = penstock(*arguments)
+    assert done.exit_code == 2, done.output
+    assert "".join(sentence.split()) in "".join(done.output.split())

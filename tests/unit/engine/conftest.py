@@ -20,7 +20,7 @@ from penstock.engine.agent import Agent
 from penstock.engine.bundle import Events, Header, Unpacker, pack, read_header
 from penstock.engine.channel import ControlServer
 from penstock.engine.layout import lay_out
-from penstock.engine.messages import BatchEnd, OperatorRouting, Reports, Routing, StartQuery
+from penstock.engine.messages import BatchEnd, Halted, OperatorRouting, Position, Question, Reports, Routing, StartQuery
 from penstock.engine.program import Channel, Limits, Program, edges_of
 from penstock.engine.replica import OperatorReplica
 from penstock.metrics.counters import ReplicaCounters
@@ -144,22 +144,27 @@ class Driver:
         self.secret = secrets.token_bytes(32)
         self.server = ControlServer(self.run, self.secret, "127.0.0.1")
         self.heard: list[Reports] = []
-        self.questions: list[StartQuery | BatchEnd] = []
+        self.questions: list[Question] = []
         self.starts: dict[tuple[str, int], int] = {}  # where each source slot's batch begins
+        self.until: int | None = None  # where another shift has taken over
         self.server.on_reports = self.heard.append
         self.server.on_question = self._answer
         self.port = self.server.start()
         self.agents: list[Agent] = []
 
-    def _answer(self, question: StartQuery | BatchEnd) -> int:
+    def _answer(self, question: Question) -> Position:
         self.questions.append(question)
-        if isinstance(question, BatchEnd):
-            return question.position
-        return self.starts.get((question.source, question.slot), 0)
+        if isinstance(question, StartQuery):
+            return Position(question.batch, self.starts.get((question.source, question.slot), 0), self.until)
+        return Position(question.batch, question.position)
 
     @property
     def ends(self) -> list[BatchEnd]:
         return [question for question in self.questions if isinstance(question, BatchEnd)]
+
+    @property
+    def halts(self) -> list[Halted]:
+        return [question for question in self.questions if isinstance(question, Halted)]
 
     def channel(self, *, secret: bytes | None = None, report_every_s: float = 60.0) -> Channel:
         return Channel("127.0.0.1", self.port, self.secret if secret is None else secret, report_every_s)

@@ -52,6 +52,7 @@ def test_seconds_and_prices_of_workers_that_run_and_that_have_ended():
     world.now_s = 160.0
     assert world.workers.seconds == 150.0 + 60.0
     assert world.workers.price == 2.0 * 210.0
+    assert world.workers.spent() == {"here": (210.0, 420.0)}
 
 
 def test_errors_name_what_is_wrong():
@@ -64,5 +65,7 @@ def test_errors_name_what_is_wrong():
         World(sizes=())
     with pytest.raises(InputError, match="region 'here': start_s must be at least 0; got -1"):
         World(start_s=-1)
+    with pytest.raises(InputError, match="region 'here': delay_s must be at least 0; got nan"):
+        World(delay_s=float("nan"))
     with pytest.raises(InputError, match="worker size 'x': price must be at least 0; got -1"):
         WorkerSize(name="x", capacity=1, price=-1)

@@ -116,11 +116,12 @@ class Case:
     def payloads(self, source: str) -> list[str]:
         return [f"{source}{number}" for number in range(len(self.times[source]))]
 
-    def plant(self) -> Plant:
+    def plant(self, *, regional: bool = False) -> Plant:
         payloads = {name: self.payloads(name) for name in self.times}
         facts = Facts(payloads=payloads, overhead_s=self.options.overhead_s, run_functions=True)
         arrivals = {name: Given(times) for name, times in self.times.items()}
-        return self._begun(Plant(build_model(self.topology, facts), arrivals, self.options))
+        model = build_model(self.topology, facts)
+        return self._begun(Plant(model, arrivals, self.options, regional=regional))
 
     def reference(self) -> Reference:
         sources = {name: (times.tolist(), self.payloads(name)) for name, times in self.times.items()}

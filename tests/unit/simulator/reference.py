@@ -1,6 +1,6 @@
 """A slow and obvious simulator to hold the fast one against: one SimPy process for each replica.
 
-- A sender chooses the replica when it sends; the event arrives a hop later.
+- A sender chooses the replica when it sends; the event arrives a hop later, and the delay between their regions.
 - A replica works on one event at a time, in order of arrival.
 - An event that is older than `t_out` when a replica takes it is dropped; so is one that finds the replica's part of
   `q_size` unfinished when it arrives.
@@ -69,6 +69,7 @@ class ReferenceOperator:
         self.unfinished.append(event)
         hop_s = self.plant.options.hop_s
         replica = self._assign(event, hop_s)
+        hop_s += self.plant.delay_s((event.wire.sender, event.wire.replica), (self.name, replica.number))
         if hop_s:
             self.plant.env.process(replica.hop(event, hop_s))
         else:
@@ -126,6 +127,8 @@ class Reference:
     left: list[tuple[float, float]] = field(default_factory=list)  # when each source event was out, and its latency
     events: int = 0
     failed: int = 0
+    regions: dict[tuple[str, int], int] = field(default_factory=dict)
+    delays_s: Any = None
 
     def __post_init__(self) -> None:
         topology = self.topology
@@ -162,6 +165,15 @@ class Reference:
                 self.failed += 1
             else:
                 self.left.append((self.env.now, self.env.now - journey.born_s))
+
+    def place(self, regions: Mapping[tuple[str, int], int], delay_s: Any) -> None:
+        self.regions, self.delays_s = dict(regions), delay_s
+
+    def delay_s(self, sender: tuple[str, int], receiver: tuple[str, int]) -> float:
+        """How much longer an event takes between the two."""
+        if not self.regions:
+            return 0.0
+        return float(self.delays_s[self.regions[sender], self.regions[receiver]])
 
     def advance(self, until_s: float) -> None:
         self.env.run(until=until_s)

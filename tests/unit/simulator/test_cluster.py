@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.control.managers.application_manager import ApplicationRules
 from penstock.control.managers.infrastructure_manager import InfrastructureRules
 from penstock.control.managers.region_manager import RegionRules
 from penstock.errors import InputError
@@ -25,11 +26,15 @@ def passed(event):
 @pytest.fixture(scope="module")
 def setup():
     """A chain of two operators of 10 ms under a ramp from 10 to 400 events/s: 4 replicas each at the peak."""
+    return chain_under(400)
+
+
+def chain_under(high):
     topology = Topology("chain", pool=8)
     stream = topology.source("in")
     for name in ("a", "b"):
         stream = topology.operator(name, passed, inputs=stream, execution_time_ms=10.0)
-    trace = ramp(low=10, high=400, duration_s=1800, step_s=10.0)
+    trace = ramp(low=10, high=high, duration_s=1800, step_s=10.0)
     return Scenario(topology=topology, trace=trace, options=SimulationOptions(td_s=30.0)).setup()
 
 
@@ -56,6 +61,33 @@ def test_both_levels_save_workers_and_leave_the_application_alone(setup):
     assert two.workers_saved > 0.15
     assert two.latency_ms["mean"] == pytest.approx(one.latency_ms["mean"], rel=0.05)
     assert two.worker_seconds == pytest.approx(sum(two.history.workers) * 30.0, rel=0.1)
+
+
+def test_the_history_has_workers_by_state_and_what_managers_said(setup):
+    result = played(setup, "both")
+    levels = result.history.levels
+    assert levels.workers == [sum(row) for row in zip(*levels.by_state.values(), strict=True)]
+    assert max(levels.by_state["starting"]) >= 1
+    assert levels.offered == levels.by_state["available"]  # a slot each
+    assert all(used <= workers for used, workers in zip(levels.used, levels.workers, strict=True))
+    assert levels.counts["region here", "proposed"] == (
+        levels.counts["infrastructure", "granted"] + levels.counts.get(("infrastructure", "refused"), 0)
+    )
+    assert {row.who for row in levels.said} == {"region here", "infrastructure", "application app"}
+
+
+def test_a_recorder_gets_the_workers_of_every_interval(setup):
+    kept = []
+
+    class Recorder:
+        record = kept.append
+
+    cluster = Cluster(workers=12, levels="both", region=RegionRules(spare=2))
+    result = simulate(replace(setup, cluster=cluster), policy_for("e2df"), recorder=Recorder())
+    assert [len(one.levels.workers) for one in kept] == result.history.workers
+    said = [row.sequence for one in kept for row in one.levels.managers]
+    assert said == list(range(len(said)))
+    assert sum(len(one.levels.pauses) for one in kept) == 0
 
 
 def test_never_more_replicas_and_sources_than_slots(setup):
@@ -92,3 +124,51 @@ def test_what_makes_no_sense(setup):
         Cluster(workers=0)
     with pytest.raises(InputError, match="cluster: 2 workers of 1 cannot host the 3 replicas and sources"):
         played(setup, "both", workers=2)
+
+
+def region(name, capacity=1, price=1.0, **more):
+    return Region(name=name, sizes=(WorkerSize(name=name, capacity=capacity, price=price),), **{"start_s": 10.0} | more)
+
+
+def test_what_each_region_came_to(setup):
+    result = played(setup, "both", regions=(region("near", price=2.0), region("far", price=0.5)))
+    assert result.regions.keys() == {"near", "far"}
+    seconds = {name: one["worker_seconds"] for name, one in result.regions.items()}
+    assert sum(seconds.values()) == pytest.approx(result.worker_seconds)
+    assert result.regions["near"]["price"] == pytest.approx(2.0 * seconds["near"])
+    assert result.regions["far"]["price"] == pytest.approx(0.5 * seconds["far"])
+    assert result.as_json()["regions"]["far"] == pytest.approx(result.regions["far"], abs=1e-5)
+
+
+def test_a_far_region_is_used_when_it_is_cheap_and_latency_shows_the_delay():
+    """Both regions want three free slots, and there may be three workers more: the cheaper one gets them."""
+    few = {"workers": 6, "region": RegionRules(spare=3), "application": ApplicationRules(first_workers=1)}
+    near, setup = region("near"), chain_under(150)
+    cheap, dear, here = (
+        played(setup, "both", regions=(near, region("far", price=price, delay_s=delay_s)), **few)
+        for price, delay_s in ((0.2, 0.05), (5.0, 0.05), (0.2, 0.0))
+    )
+    assert cheap.regions["far"]["worker_seconds"] > 1000.0
+    assert dear.regions["far"]["worker_seconds"] == 0.0
+    assert cheap.worker_seconds == pytest.approx(dear.worker_seconds, rel=0.2)
+    longer_ms = cheap.latency_ms["mean"] - here.latency_ms["mean"]
+    assert 20.0 < longer_ms < 100.0  # 50 ms for each of three hops that is between the regions; at most two are
+    assert dear.latency_ms["mean"] == pytest.approx(here.latency_ms["mean"], rel=0.01)
+
+
+def test_with_all_replicas_in_one_region_the_delay_does_not_matter(setup):
+    regions = (region("near"), region("far", delay_s=5.0))
+    one, two = (played(setup, "application", regions=some) for some in (regions, regions[:1]))
+    assert one.regions["far"]["worker_seconds"] == 0.0
+    assert one.latency_ms == pytest.approx(two.latency_ms)
+
+
+def test_a_worker_of_a_slow_region_is_waited_for(setup):
+    result = played(setup, "both", regions=(region("slow", start_s=150.0),))
+    assert max(result.history.workers) > 5
+
+
+@pytest.mark.parametrize("regions", [(), (region("a"), region("a", price=2.0))])
+def test_regions_each_once(regions):
+    with pytest.raises(InputError, match="cluster: must have regions, each once; got"):
+        Cluster(workers=3, regions=regions)

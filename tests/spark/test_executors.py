@@ -1,0 +1,104 @@
+"""Executors of a Standalone cluster: one leaves after its long task, and comes back when it is asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock.engine.cluster import await_workers
+from penstock.engine.session import COMMON
+from penstock.errors import EngineError
+from penstock.infra.executors import SETTINGS, Executors
+from penstock.infra.standalone import StandaloneCluster, StandaloneOptions
+from penstock.infra.worker import executor_here
+
+pytestmark = pytest.mark.timeout(300)
+
+LONG_S = 8.0
+
+
+def until(true: Callable[[], object], timeout_s: float = 60.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not true():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.1)
+
+
+def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _ in batches:
+        pass
+    yield pa.RecordBatch.from_pydict({"executor": [executor_here() or "none"]})
+
+
+def told_late(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    time.sleep(LONG_S)
+    yield from told(batches)
+
+
+def asked(spark: SparkSession, function: Callable[..., Any], count: int) -> list[str]:
+    rows = spark.range(count, numPartitions=count).mapInArrow(function, "executor string").collect()
+    return [row.executor for row in rows]
+
+
+@pytest.fixture
+def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (*sys.path, str(Path(__file__).parent)))))
+    settings = {"spark.executor.cores": "2", "spark.executor.memory": "512m", "spark.task.maxFailures": "1"}
+    with StandaloneCluster(tmp_path / "cluster", StandaloneOptions(cores=2, memory_mb=600)) as cluster:
+        await_workers(cluster, 2)
+        builder = SparkSession.builder.appName("executors").config("spark.master", cluster.url)
+        for key, value in {**COMMON, **settings, **SETTINGS}.items():
+            builder = builder.config(key, value)
+        session = builder.getOrCreate()
+        yield session
+        session.stop()
+
+
+def test_an_executor_leaves_when_its_tasks_have_ended_and_another_comes_when_asked_for(spark: SparkSession) -> None:
+    executors = Executors(spark)
+    until(lambda: len(executors.hosts()) == 2)
+    assert executors.ids() == ("0", "1")
+    assert executors.hosts() == {"0": "127.0.0.1", "1": "127.0.0.1"}
+    assert set(asked(spark, told, 4)) == {"0", "1"}
+
+    long: list[str] = []
+    running = threading.Thread(target=lambda: long.extend(asked(spark, told_late, 4)))
+    running.start()
+    tracker = spark.sparkContext.statusTracker()
+    until(lambda: any(tracker.getStageInfo(one).numActiveTasks == 4 for one in tracker.getActiveStageIds()))  # type: ignore[union-attr]
+    executors.decommission("0")
+    executors.decommission("0")  # once more changes nothing
+    assert executors.leaving() == {"0"}
+    assert executors.ids() == ("0", "1")
+    assert set(asked(spark, told, 6)) == {"1"}  # no new tasks there
+    running.join()
+    assert sorted(long) == ["0", "0", "1", "1"]  # the long ones were not killed
+
+    until(lambda: executors.ids() == ("1",))
+    assert executors.leaving() == frozenset()
+    time.sleep(3)
+    assert executors.ids() == ("1",)  # nor is one started in its place
+    executors.request(2)
+    until(lambda: executors.ids() == ("1", "2"))
+    with pytest.raises(EngineError, match="executor '0': is not registered; known: 1, 2"):
+        executors.decommission("0")
+
+
+def test_a_session_must_be_on_a_cluster_and_allow_it() -> None:
+    spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    try:
+        with pytest.raises(EngineError, match=r"must run on a cluster; its master is local\[1\]"):
+            Executors(spark)
+    finally:
+        spark.stop()
