@@ -80,3 +80,17 @@ def test_counts_are_exact_while_replicas_change(collected_in: Path) -> None:
     assert owners is not None
     print(f"moved {total.groups_moved} groups, p50 {total.moving.percentile_ms(0.5):.0f} ms, ", end="")
     print(f"p99 {total.moving.percentile_ms(0.99):.0f} ms; {total.state_bytes} bytes")
+
+
+def test_counts_are_exact_over_other_pools(collected_in: Path) -> None:
+    """The query starts again over fewer replicas in the middle of a batch: what was counted in it is counted again."""
+    words = zipf_words(3000)
+    with Run(word_count(collected_in), source_of(words, 300), replicas={"count": 2}) as run:
+        time.sleep(3)
+        run.lay_out_anew({"first": [0], "count": [1, 0], "end": [0, 1]})
+        run.set_replicas("count", [1])
+        assert run.wait(90)
+        total = run.fresh_counters().operators["count"].total
+    highest = {word: max(counts) for word, counts in counted(collected_in).items()}
+    assert highest == Counter(words)
+    assert total.processed == len(words)

@@ -102,6 +102,7 @@ class Inbox:
                 dropped["q_size"] = dropped.get("q_size", 0) + header.events - kept
         if not kept:
             if not header.events:
+                self._bytes_in += len(bundle)
                 self._queue.put(Arrival(bundle, 0))  # a marker, in its place
             return
         self._arrived += kept

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import math
 import secrets
 import shutil
 import sys
@@ -283,7 +284,8 @@ class Run:
         self._server.on_tables = self._tables
         kept = [name for name, operator in self.topology.operators.items() if operator.state is not None]
         files = {name: StateFiles(self.folder / "state" / name) for name in kept}
-        self._handovers = Handovers(self._routing, files, self.options.handover_timeout_s)
+        timeout_s = self.options.handover_timeout_s if self.options.mode == "realtime" else math.inf
+        self._handovers = Handovers(self._routing, files, timeout_s)
         self._handovers.roll_back = self._roll_back
         self._routing.on_change = self._server.publish
         self._channel = Channel(host or "127.0.0.1", self._server.start(), self._secret, self.options.report_every_s)

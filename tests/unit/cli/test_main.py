@@ -228,3 +228,22 @@ def test_a_summary_is_written_into_a_folder_that_is_not_there_yet(
     assert (tmp_path / "new" / "folder" / "summary.json").read_text() == "{}\n"
     write_text(Path("-"), "{}\n")
     assert capsys.readouterr().out == "{}\n"
+
+
+def test_resume_needs_a_run() -> None:
+    done = CliRunner().invoke(app, ["run", "wordcount", "--rate", "5", "--resume", "nowhere"])
+    assert done.exit_code != 0
+    assert "--resume: no run in 'nowhere', as there is no file run.json" in " ".join(done.output.split())
+
+
+def test_another_run_is_not_resumed(tmp_path: Path) -> None:
+    """What differs is said, and the folder is left alone."""
+    folder = tmp_path / "old"
+    folder.mkdir()
+    (folder / "run.json").write_text('{"id": "a", "mode": "microbatch", "source_slots": 1, "topology": {}}')
+    done = CliRunner().invoke(app, ["run", "wordcount", "--rate", "5", "--resume", str(folder)])
+    assert done.exit_code != 0
+    assert "holds another run, which cannot be carried on: mode was 'microbatch', is 'realtime'" in " ".join(
+        done.output.split()
+    )
+    assert (folder / "run.json").is_file()
