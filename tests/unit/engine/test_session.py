@@ -117,7 +117,7 @@ class Growing:
 
     def __init__(self, *slots: int) -> None:
         self._slots = list(slots)
-        self.sparkContext = self  # noqa: N815 - as Spark calls it
+        self.sparkContext = self
         self.master = "spark://somewhere:7077"
 
     @property
