@@ -25,7 +25,14 @@ APPS = {
             "complex", "Tweets split into news and opinions, each analysed and stored", complex_app.build, opinions, 40
         ),
         App("dns", "DNS queries parsed, measured, classified and stored", dns.build, queries, 12),
-        App("wordcount", "Sentences split into words that are counted by key", wordcount.build, sentences, 14),
+        App(
+            "wordcount",
+            "Sentences split into words that are counted by key, counts published to a queue",
+            wordcount.build,
+            sentences,
+            14,
+            publishes=True,
+        ),
         App("insensitive", "One bolt with the same time for every value", insensitive.build, values),
         App("sensitive", "One bolt whose time depends on the value", sensitive.build, values),
         App("complex_sensitive", "Opinions grouped by place and by age", complex_sensitive.build, opinions),

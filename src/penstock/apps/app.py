@@ -39,3 +39,4 @@ class App:
     build: Callable[[AppOptions], Topology]
     payloads: Callable[[PayloadOptions], list[Payload]]
     r_over: int | None = None  # replicas of the paper's static peak, where it says so
+    publishes: bool = False  # whether its sinks publish to a queue, instead of storing in a database

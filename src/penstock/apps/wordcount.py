@@ -1,17 +1,16 @@
-"""The word count of E2DF: sentences are split, words counted by key, and the counts consumed.
+"""The word count of E2DF: sentences are split, words counted by key, and the counts published to a queue.
 
-sentences → split → counter (keyed by word) → consumer
+sentences → split → counter (keyed by word) → consumer → queue
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from penstock.apps.events.sentences import WORDS_PER_SENTENCE
 from penstock.apps.options import AppOptions, Tuning
 from penstock.apps.waiting import wait
-from penstock.topology import Context, Topology
+from penstock.topology import Topology
 
 SERVICE_MS = {"split": 3.0, "counter": 2.0, "consumer": 2.0}
 POOLS = {"split": 4, "counter": 8, "consumer": 8}
@@ -49,19 +48,13 @@ def split(sentence: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 class WordCounter:
-    """How often each word has come to this replica so far."""
+    """How often each word has come so far, whichever replica counts it."""
 
     def __init__(self, service_ms: float) -> None:
         self.service_ms = service_ms
-        self._counts: Counter[str] = Counter()
 
-    def open(self, context: Context) -> None:  # noqa: ARG002 - every operator is opened alike
-        """Start from nothing."""
-        self._counts = Counter()
-
-    def process(self, event: dict[str, Any]) -> dict[str, Any]:
+    def process(self, event: dict[str, Any], state: dict[str, int]) -> dict[str, Any]:
         """The word with its running count."""
-        word = event["word"]
-        self._counts[word] += 1
+        state["count"] = state.get("count", 0) + 1
         wait(self.service_ms)
-        return {"word": word, "count": self._counts[word]}
+        return {"word": event["word"], "count": state["count"]}

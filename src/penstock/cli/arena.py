@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from penstock.cli.files import write_text
+from penstock.cli.simulated_runs import SimulatedRuns
 from penstock.cli.simulation import SimulationRequest
 from penstock.report.arena_terminal import results_table
-from penstock.simulator.arena import ON_TIME_TEXT, ORACLE, Watch, compete, ranked
+from penstock.simulator.arena import ON_TIME_TEXT, ORACLE, Contest, Watch, compete, ranked
 from penstock.simulator.result import SimulationResult
 from penstock.simulator.run import Setup
 
@@ -27,8 +29,8 @@ def run_arena(
     for spec in specs:
         contest.policy(spec, setup)  # a mistake shows before anything else does
     console.print(_what(request, setup), highlight=False)
-    with _progress(console) as watch:
-        results = compete(setup, specs, contest, watch)
+    with _kept(request, contest) as keeping, _progress(console) as watch:
+        results = compete(setup, specs, keeping, watch)
     shown = ranked(results)
     console.print(results_table(shown, console.width))
     console.print(_verdict(shown), highlight=False)
@@ -40,6 +42,16 @@ def run_arena(
         _write_page(request, setup, results, html)
         console.print(f"report: {html}", highlight=False, soft_wrap=True)
     return shown
+
+
+@contextmanager
+def _kept(request: SimulationRequest, contest: Contest) -> Iterator[Contest]:
+    """The contest, with a store for its intervals if one was asked for."""
+    if request.store is None:
+        yield contest
+        return
+    with closing(SimulatedRuns(request.store, request)) as runs:
+        yield replace(contest, keep=runs.keep)
 
 
 def _what(request: SimulationRequest, setup: Setup) -> str:

@@ -9,17 +9,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.cli.foreign import ForeignWorkers, foreign_settings
 from penstock.control.managers.application_manager import ApplicationRules
 from penstock.control.managers.infrastructure_manager import InfrastructureRules
+from penstock.control.managers.levels_view import LevelsView
 from penstock.control.managers.region_manager import RegionRules
 from penstock.control.managers.two_levels import LevelRules, TwoLevels
-from penstock.engine.cluster import ClusterWorkers, await_workers, spark_settings
+from penstock.engine.cluster import EXECUTOR_MEMORY_MB, ClusterWorkers, await_workers, spark_settings
 from penstock.engine.layout import lay_out
 from penstock.engine.run import SPARE_SLOTS, Run
 from penstock.errors import InputError
 from penstock.infra.executor_workers import ExecutorWorkers
-from penstock.infra.executors import Executors
+from penstock.infra.executors import SETTINGS, Executors
 from penstock.infra.standalone import StandaloneCluster, StandaloneOptions
 from penstock.names import one_of
 from penstock.policy.base import Policy
@@ -50,11 +50,15 @@ class ClusterRequest:
         )
 
 
-def cluster_request(kind: str | None, workers: str | None, replicas: int) -> ClusterRequest | None:
-    """The cluster that was asked for, sized for so many replicas at the peak; None if none was.
+def cluster_request(kind: str | None, workers: str | None, replicas: int, fewest: int = 1) -> ClusterRequest | None:
+    """The cluster that was asked for; None if none was.
+
+    Its workers are sized so that all of them host so many replicas at the peak, and the fewest all that there must be.
 
     >>> cluster_request("local", "2..8", replicas=14)
     ClusterRequest(least=2, most=8, capacity=2, spare=2, url=None)
+    >>> cluster_request("local", "1..4", replicas=4, fewest=3)
+    ClusterRequest(least=1, most=4, capacity=3, spare=3, url=None)
     >>> cluster_request("local", "0..2", replicas=14)
     Traceback (most recent call last):
     penstock.errors.InputError: --workers must be a number or least..most, from 1 on; got '0..2'
@@ -71,13 +75,16 @@ def cluster_request(kind: str | None, workers: str | None, replicas: int) -> Clu
     least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
     if not 1 <= least <= most:
         raise InputError(f"--workers must be a number or least..most, from 1 on; got {text!r}")
-    capacity = math.ceil(replicas / most)
+    capacity = max(math.ceil(replicas / most), math.ceil(fewest / least))
     spare = capacity if least < most else 0
     return ClusterRequest(least=least, most=most, capacity=capacity, spare=spare, url=url)
 
 
 def new_cluster(request: ClusterRequest, topology: Topology, folder: Path) -> StandaloneCluster | None:
-    """Workers that can each hold all pools, so that one alone can carry the run on; None if someone else runs them."""
+    """Workers that can each hold all pools of two shifts, so that one alone can carry the run on.
+
+    None if someone else runs the cluster.
+    """
     if request.url is not None:
         return None
     options = StandaloneOptions(capacity=request.capacity, cores=_cores(topology))
@@ -91,9 +98,22 @@ def session_settings(request: ClusterRequest | None, topology: Topology, cluster
     return spark_settings(cluster) if cluster else {}
 
 
+def foreign_settings(url: str, cores: int, most: int) -> Settings:
+    """What a session needs on a cluster that is there: executors with so many cores, so many of them at most."""
+    return {
+        "spark.master": url,
+        "spark.executor.cores": str(cores),
+        "spark.cores.max": str(cores * most),
+        "spark.executor.memory": f"{EXECUTOR_MEMORY_MB}m",
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        **SETTINGS,
+    }
+
+
 def _cores(topology: Topology) -> int:
-    """Slots for all pools."""
-    return lay_out(topology, {name: range(one.pool) for name, one in topology.operators.items()}).tasks + SPARE_SLOTS
+    """Slots for all pools of two shifts."""
+    pools = {name: range(operator.pool) for name, operator in topology.operators.items()}
+    return 2 * lay_out(topology, pools).tasks + SPARE_SLOTS
 
 
 @contextmanager
@@ -108,10 +128,9 @@ def started(cluster: StandaloneCluster | None, request: ClusterRequest | None) -
 
 
 def workers_of(run: Run, request: ClusterRequest, cluster: StandaloneCluster | None) -> ClusterWorkers:
-    """The workers under a run that has started."""
-    if cluster is not None:
-        return ClusterWorkers(cluster, run)
-    return ForeignWorkers(ExecutorWorkers(Executors(run.spark), request.capacity), run)
+    """The workers under a run that has started; executors, where someone else runs the cluster."""
+    executors = Executors(run.spark)
+    return ClusterWorkers(cluster or ExecutorWorkers(executors, request.capacity), run, executors)
 
 
 class Clustered:
@@ -130,6 +149,7 @@ class Clustered:
             site=self.workers.site,
             where=self.workers.where,
         )
+        self.view = LevelsView(self.levels, self.workers.pauses)
 
     def step(self, now_s: float) -> None:
         """Take in workers that have come up, then let the managers work."""

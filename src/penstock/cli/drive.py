@@ -61,6 +61,11 @@ class Driven:
     started_s: float = 0.0
     ended_s: float = 0.0
 
+    @property
+    def name(self) -> str:
+        """What the store calls it: intervals count from 1 under every driver, so a run carried on has another name."""
+        return f"{self.run.id}.{self.run.carried_on}" if self.run.carried_on else self.run.id
+
 
 def prepare(request: RunRequest, folder: Path, store: str | None = None) -> Driven:
     """Check and build everything that does not need Spark."""
@@ -125,14 +130,15 @@ def _make_loop(driven: Driven, times: dict[str, float]) -> Loop:
     rules = IntervalRules(request.td_s, declared(driven.topology), stale_after_s=max(SLOWEST_STALE_S, request.td_s / 2))
     monitor = Monitor(Fresh(run), rules, ExecutionTimes(times))
     policy = _policy(driven, times)
-    analyzer = analyzer_for(policy, request.forecaster, request.td_s, DAY_S / request.speedup, run.id)
-    driven.recorder = Recorder(lambda record: store.write(run.id, record))
-    infrastructure = None
+    analyzer = analyzer_for(policy, request.forecaster, request.td_s, DAY_S / request.speedup, driven.name)
+    driven.recorder = Recorder(lambda record: store.write(driven.name, record))
+    infrastructure = levels = None
     if driven.wanted is not None:
         workers = workers_of(run, driven.wanted, driven.cluster)
         driven.clustered = Clustered(workers, run, policy, driven.wanted.rules(request.td_s))
         policy, infrastructure = driven.clustered.levels.application, driven.clustered.step
-    parts = Parts(monitor, policy, run, analyzer, driven.recorder, infrastructure=infrastructure)
+        levels = driven.clustered.view
+    parts = Parts(monitor, policy, run, analyzer, driven.recorder, infrastructure=infrastructure, levels=levels)
     return Loop(parts, run.clock)
 
 
@@ -173,7 +179,8 @@ def _cluster_request(request: RunRequest, topology: Topology, workload: Workload
     if request.cluster is not None and request.mode != "realtime":
         raise InputError(f"--cluster needs --mode realtime; got {request.mode!r}")
     peak = overestimated_replicas(workload.peak_rate, workload.shares, workload.execution_times_s)
-    return cluster_request(request.cluster, request.workers, peak + len(topology.sources))
+    sources = len(topology.sources)
+    return cluster_request(request.cluster, request.workers, peak + sources, len(topology.operators) + sources)
 
 
 def _workload(topology: Topology, trace: Trace, times: Mapping[str, float]) -> Workload:
@@ -195,7 +202,7 @@ def _run_row(driven: Driven) -> RunRow:
         "mode": request.mode,
     }
     return RunRow(
-        run=driven.run.id,
+        run=driven.name,
         topology=driven.topology.name,
         policy=request.policy or "none",
         td_s=request.td_s,
@@ -207,7 +214,7 @@ def _run_row(driven: Driven) -> RunRow:
 def _close(driven: Driven) -> None:
     if driven.recorder is not None:
         driven.recorder.close()
-    driven.store.finish_run(driven.run.id, datetime.now(UTC).isoformat())
+    driven.store.finish_run(driven.name, datetime.now(UTC).isoformat())
 
 
 def workload_for(driven: Driven, times: Mapping[str, float]) -> Workload:

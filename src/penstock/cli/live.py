@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.drive import Driven
+from penstock.cli.live_workers import workers_view
 from penstock.metrics.counters import OperatorCounters, RunCounters
 
 REFRESH_S = 0.5
@@ -61,7 +62,8 @@ class LiveView:
             Padding(ProgressBar(total=max(total, 1), completed=sent, width=60), (0, 0, 1, 0)),
             _operators(last, now),
         ]
-        return Group(*parts, *_decisions(driven))
+        workers = workers_view(driven.loop.state, driven.started_s) if driven.loop is not None else []
+        return Group(*parts, *_decisions(driven), *workers)
 
 
 def _line(driven: Driven, last: RunCounters, now: RunCounters) -> str:
@@ -75,7 +77,13 @@ def _line(driven: Driven, last: RunCounters, now: RunCounters) -> str:
     text += f"  replicas {active}  backlog {sum(one.backlog for one in now.operators.values()):,}"
     if driven.loop is not None and (seen := driven.loop.state.seen) is not None and seen.forecast is not None:
         text += "  forecast " + ", ".join(f"{rates[0]:,.0f}/s" for rates in seen.forecast.rates.values())
-    return text + (f"  restarts {now.restarts}" if now.restarts else "")
+    workers = _workers(driven)
+    return text + workers + (f"  restarts {now.restarts}" if now.restarts else "")
+
+
+def _workers(driven: Driven) -> str:
+    seen = driven.loop.state.seen if driven.loop is not None else None
+    return f"  workers {len(seen.levels.workers)}" if seen is not None and seen.levels is not None else ""
 
 
 def _operators(last: RunCounters, now: RunCounters) -> Table:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.apps import APPS, AppOptions, PayloadOptions, find_app, load_topology
+from penstock.apps import APPS, App, AppOptions, PayloadOptions, SinkFactory, find_app, load_topology
 from penstock.engine.options import RunOptions
 from penstock.errors import InputError
 from penstock.grouping.names import GROUPINGS
 from penstock.grouping.spec import parse_grouping
 from penstock.names import one_of
-from penstock.sinks import DatabaseSink
+from penstock.sinks import DatabaseSink, QueueSink
 from penstock.sources import FileSource, Source, TraceSource
 from penstock.topology import Topology
 from penstock.workload import Trace, constant, load_trace
@@ -65,7 +65,7 @@ class RunRequest:
         return played(load_trace(self.trace), self.mean_rate, self.speedup, self.duration_s)
 
     def build_topology(self, folder: Path) -> Topology:
-        """The application's topology with the user's pools, times and grouping; its sinks store into a database."""
+        """The application's topology with the user's pools, times and grouping; its sinks store or publish."""
         if self.grouping is not None:
             one_of("--grouping", parse_grouping(self.grouping).name, GROUPINGS)
         if ":" in self.app:
@@ -74,15 +74,29 @@ class RunRequest:
                     "--service-ms is for the shipped applications; your own operators take the time they take"
                 )
             return own_topology(self.app, self.grouping, self.pools)
-        url = self.sink or f"sqlite:///{folder / 'events.db'}"
-
-        def sink(name: str, service_ms: float) -> DatabaseSink:
-            return DatabaseSink(url, name, service_ms=service_ms)
-
+        app = find_app(self.app)
         options = AppOptions(
-            sink=sink, service_ms=self.service_ms, pools=self.pools, grouping=self.grouping, seed=self.seed
+            sink=self._sinks(app, folder),
+            service_ms=self.service_ms,
+            pools=self.pools,
+            grouping=self.grouping,
+            seed=self.seed,
         )
-        return find_app(self.app).build(options)
+        return app.build(options)
+
+    def _sinks(self, app: App, folder: Path) -> SinkFactory:
+        """A table or a queue for each sink, by its name; one that the user named is tried at once."""
+        if not app.publishes and not (self.sink or "").startswith("amqp"):
+            url = self.sink or f"sqlite:///{folder / 'events.db'}"
+            return lambda name, service_ms: DatabaseSink(url, name, service_ms=service_ms)
+
+        def queue(name: str, service_ms: float) -> QueueSink:
+            sink = QueueSink(self.sink or f"sqlite:///{folder / 'queue.db'}", name, service_ms=service_ms)
+            if self.sink is not None:
+                sink.check()
+            return sink
+
+        return queue
 
     def build_source(self, trace: Trace) -> Source:
         """The trace with the application's events, or with those of the user's file."""
@@ -144,6 +158,13 @@ def new_folder(app: str) -> Path:
         number += 1
         folder = base.with_name(f"{base.name}-{number}")
     folder.mkdir(parents=True)
+    return folder.resolve()
+
+
+def held_folder(folder: Path) -> Path:
+    """The folder of a run that can be carried on."""
+    if not (folder / "run.json").is_file():
+        raise InputError(f"--resume: no run in {str(folder)!r}, as there is no file run.json")
     return folder.resolve()
 
 

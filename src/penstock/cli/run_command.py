@@ -12,7 +12,7 @@ import typer
 from penstock.cli import options as given
 from penstock.cli.console import clear_errors, console
 from penstock.cli.files import write_text
-from penstock.cli.request import RunRequest, data_folder, new_folder, parse_pairs
+from penstock.cli.request import RunRequest, data_folder, held_folder, new_folder, parse_pairs
 from penstock.errors import PenstockError
 from penstock.workload import made_trace, save_trace
 
@@ -49,9 +49,12 @@ def run(
     workers: Annotated[str | None, typer.Option(help="With --cluster: how many, as 4 or 2..8.")] = None,
     checkpoint_every: Annotated[float, typer.Option(help="Length of a real-time batch, seconds.")] = 300.0,
     events: given.EventsFile = None,
-    sink: Annotated[str | None, typer.Option(help="Database URL for the shipped apps' sinks.")] = None,
+    sink: Annotated[
+        str | None, typer.Option(help="For the shipped apps' sinks: a database's URL, or a queue's (amqp://…).")
+    ] = None,
     store: Annotated[str | None, typer.Option(help="Where metrics go: a file or a database URL.")] = None,
     seed: given.Seed = 0,
+    resume: Annotated[Path | None, typer.Option(help="Carry on the run in this folder; options as then.")] = None,
     json_file: given.JsonFile = None,
     html: given.HtmlFile = None,
 ) -> None:
@@ -84,7 +87,7 @@ def run(
             cluster=cluster,
             workers=workers,
         )
-        _run(request, store, json_file, html)
+        _run(request, store, json_file, html, folder=None if resume is None else held_folder(resume))
 
 
 def demo(
@@ -111,17 +114,24 @@ def demo(
 
 
 def _run(
-    request: RunRequest, store: str | None, json_file: Path | None, html: Path | None, *, report: bool = False
+    request: RunRequest,
+    store: str | None,
+    json_file: Path | None,
+    html: Path | None,
+    *,
+    report: bool = False,
+    folder: Path | None = None,
 ) -> None:
     from penstock.cli.drive import drive, prepare  # Spark takes its time to load
     from penstock.cli.live import LiveView
     from penstock.cli.summary import summarise
 
-    folder = new_folder(request.app)
+    fresh, folder = folder is None, folder or new_folder(request.app)
     try:
         driven = prepare(request, folder, store)
     except PenstockError:
-        folder.rmdir()
+        if fresh:
+            folder.rmdir()
         raise
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
     with LiveView(console).shown() as view:
@@ -148,5 +158,5 @@ def _tell(driven: Driven, summary: dict[str, Any]) -> None:
 def _report(driven: Driven, summary: dict[str, Any], path: Path) -> None:
     from penstock.report.run_report import RunReport, write_run_report  # so does matplotlib
 
-    write_run_report(path, RunReport.from_store(driven.store, driven.run.id, summary))
+    write_run_report(path, RunReport.from_store(driven.store, driven.name, summary))
     console.print(f"report: {path}", highlight=False, soft_wrap=True)

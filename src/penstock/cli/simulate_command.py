@@ -25,6 +25,7 @@ Workers = Annotated[int | None, typer.Option(help="Workers, at most; as many as 
 Regions = Annotated[
     str | None, typer.Option(help="Where workers are: near;far:capacity=4,price=0.6,start=30,delay_ms=20.")
 ]
+Kept = Annotated[str | None, typer.Option("--store", help="Keep the intervals there: a file or a database URL.")]
 Calibrate = Annotated[str | None, typer.Option(help="Store of a live run: take hop delay and times from it.")]
 
 
@@ -59,6 +60,7 @@ def simulate(
     workers: Workers = None,
     regions: Regions = None,
     events: given.EventsFile = None,
+    store: Kept = None,
     seed: given.Seed = 0,
     json_file: given.JsonFile = None,
     html: given.HtmlFile = None,
@@ -100,6 +102,7 @@ def compare(
     workers: Workers = None,
     regions: Regions = None,
     events: given.EventsFile = None,
+    store: Kept = None,
     seed: given.Seed = 0,
     json_file: given.JsonFile = None,
     html: given.HtmlFile = None,
@@ -142,5 +145,5 @@ def _simulate(chosen: dict[str, Any], specs: list[str] | None) -> None:
 
 _AS_GIVEN = (
     *("trace", "rate", "mean_rate", "speedup", "grouping", "balance_by", "forecaster"),
-    *("slots", "arrivals", "skew", "events", "calibrate", "levels", "workers", "regions"),
+    *("slots", "arrivals", "skew", "events", "calibrate", "levels", "workers", "regions", "store"),
 )

@@ -57,6 +57,7 @@ class SimulationRequest:
     levels: str | None = None  # of control, over workers; None: there is room for every replica
     workers: int | None = None
     regions: str | None = None
+    store: str | None = None  # where the intervals go; None: nowhere
     options: SimulationOptions = field(default_factory=SimulationOptions)
 
     def setup(self) -> Setup:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from penstock.cli.drive import Driven, workload_for
 from penstock.control.declare import declared
-from penstock.metrics.counters import OperatorCounters, RunCounters
+from penstock.metrics.counters import OperatorCounters, ReplicaCounters, RunCounters
 from penstock.metrics.paper import overestimated_replicas, saved_resources, throughput_degradation
 from penstock.metrics.rows import IntervalRow
 from penstock.metrics.shares import counted_edges, source_output
@@ -27,7 +27,7 @@ def summarise(driven: Driven, counters: RunCounters) -> dict[str, Any]:
     events = sum(counters.sources.values())
     processed = round(source_output(counters.sources, done, edges))
     latency = counters.latency
-    intervals = driven.store.intervals(driven.run.id)
+    intervals = driven.store.intervals(driven.name)
     return {
         "app": driven.request.app,
         "policy": driven.request.policy,
@@ -79,10 +79,24 @@ def _operator(one: OperatorCounters) -> dict[str, Any]:
         "execution_time_ms": None if one.execution_time_s is None else round(1000 * one.execution_time_s, 4),
         "latency_ms": {"mean": _number(total.latency.mean_ms)}
         | {name: _number(total.latency.percentile_ms(q)) for name, q in PERCENTILES.items()},
+        **_state(total),
         "replicas": {
             str(number): {"received": r.received, "processed": r.processed, "busy_s": round(r.busy_s, 6)}
             for number, r in sorted(one.replicas.items())
         },
+    }
+
+
+def _state(total: ReplicaCounters) -> dict[str, Any]:
+    """Of an operator that keeps state: how much, and how long what moved had to wait."""
+    if not total.state_keys and not total.groups_moved:
+        return {}
+    waits = {"mean": _number(total.moving.mean_ms), "max": _number(total.moving.max_ms) if total.moving.count else None}
+    return {
+        "state_bytes": total.state_bytes,
+        "state_keys": total.state_keys,
+        "groups_moved": total.groups_moved,
+        "wait_ms": waits | {name: _number(total.moving.percentile_ms(q)) for name, q in PERCENTILES.items()},
     }
 
 
@@ -147,12 +161,12 @@ def headline(summary: Mapping[str, Any]) -> str:
 def workers_line(workers: Mapping[str, Any]) -> str:
     """What became of the workers, in a line.
 
-    >>> workers_line({"worker_seconds": 240.0, "pauses": [{"seconds": 2.5}]})
-    'workers: 240 worker-seconds; 1 change of them, events stood still for at most 2.5 s'
+    >>> workers_line({"worker_seconds": 240.0, "pauses": [{"seconds": 0.025}]})
+    'workers: 240 worker-seconds; 1 change of them, sources stood still for at most 25 ms'
     """
     pauses = [one["seconds"] for one in workers["pauses"]]
     changes = f"{len(pauses)} change{'s' if len(pauses) != 1 else ''} of them"
-    stood = f", events stood still for at most {max(pauses):.1f} s" if pauses else ""
+    stood = f", sources stood still for at most {1000 * max(pauses):.0f} ms" if pauses else ""
     return f"workers: {workers['worker_seconds']:,.0f} worker-seconds; {changes}{stood}"
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from penstock.control.analyze import Analyzer
 from penstock.control.execute import execute
 from penstock.control.monitor import Monitor
-from penstock.control.ports import Actuator, Clock, Records
+from penstock.control.ports import Actuator, Clock, Levels, Records
 from penstock.control.step import LoopState, Step, interval_record
 from penstock.errors import InputError
 from penstock.metrics.utilisation import Measure, booked
@@ -39,6 +39,7 @@ class Parts:
     recorder: Records | None = None
     measure: Measure = booked  # of how used replicas are, for the load-balancing grouping
     infrastructure: Callable[[float], None] | None = None  # looks after the workers, after each step
+    levels: Levels | None = None  # shows them, after that
 
 
 class Loop:
@@ -73,8 +74,7 @@ class Loop:
             not_executed=undone or {},
             failures=failures,
         )
-        if parts.infrastructure is not None:
-            self._try("infrastructure", parts.infrastructure, now_s)
+        step = self._after(step)
         if parts.recorder is not None:
             self._try("record", parts.recorder.record, interval_record(step, snapshot))
         return self._finish(step)
@@ -87,6 +87,15 @@ class Loop:
             self.step(now_s)
             due_s = next_due_s(due_s, now_s, self.td_s)
             self._clock.sleep_until(due_s)
+
+    def _after(self, step: Step) -> Step:
+        """Look after the workers, and note how they are."""
+        parts = self._parts
+        if parts.infrastructure is not None:
+            self._try("infrastructure", parts.infrastructure, step.time_s)
+        if parts.levels is None:
+            return step
+        return replace(step, levels=self._try("levels", parts.levels.look, step.number, step.time_s))
 
     def _begin(self) -> dict[str, str]:
         self._failures = {}

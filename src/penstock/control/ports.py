@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from penstock.metrics.counters import RunCounters
-from penstock.metrics.rows import IntervalRecord
+from penstock.metrics.rows import IntervalRecord, LevelRows
 from penstock.metrics.utilisation import Utilisation
 
 
@@ -42,3 +42,26 @@ class Records(Protocol):
 
     def record(self, record: IntervalRecord) -> None:
         """Keep one interval."""
+
+
+class Paused(Protocol):
+    """A time in which no source could send, such as `engine.cluster.Pause`."""
+
+    @property
+    def time_s(self) -> float:
+        """When it ended, by the loop's clock."""
+
+    @property
+    def why(self) -> str:
+        """What changed."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+
+
+class Levels(Protocol):
+    """What a run on workers shows of them, such as `managers.levels_view.LevelsView`."""
+
+    def look(self, number: int, time_s: float) -> LevelRows:
+        """The workers at the end of this interval, and what is new since the last look."""

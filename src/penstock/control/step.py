@@ -6,7 +6,16 @@ import math
 from dataclasses import dataclass, field
 
 from penstock.forecast.base import Forecast
-from penstock.metrics.rows import DecisionRow, ForecastRow, IntervalRecord, IntervalRow, OperatorRow, TimetableRow
+from penstock.metrics.rows import (
+    DecisionRow,
+    ForecastRow,
+    IntervalRecord,
+    IntervalRow,
+    LevelRows,
+    ManagerRow,
+    OperatorRow,
+    TimetableRow,
+)
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Decision, Plan
 
@@ -23,20 +32,27 @@ class Step:
     decisions: tuple[Decision, ...] = ()
     not_executed: dict[str, str] = field(default_factory=dict)  # why, by operator
     failures: dict[str, str] = field(default_factory=dict)  # why, by phase
+    levels: LevelRows | None = None  # where there are workers
 
 
 @dataclass(frozen=True, slots=True)
 class LoopState:
-    """What a live view shows: the last step, the last one with a snapshot, and the last changes with their times."""
+    """What a live view shows: the last step, the last one with a snapshot, the last changes with their times.
+
+    Where there are workers, also what managers said last.
+    """
 
     last: Step | None = None
     seen: Step | None = None
     changes: tuple[tuple[float, Decision], ...] = ()
+    said: tuple[ManagerRow, ...] = ()
 
     def after(self, step: Step, *, changes: int) -> LoopState:
-        """The state after one more step, with at most so many changes."""
+        """The state after one more step, with at most so many changes, and words of managers."""
         new = tuple((step.time_s, decision) for decision in step.decisions if decision.changed)
-        return LoopState(step, step if step.snapshot else self.seen, (*self.changes, *new)[-changes:])
+        said = step.levels.managers if step.levels else ()
+        seen = step if step.snapshot else self.seen
+        return LoopState(step, seen, (*self.changes, *new)[-changes:], (*self.said, *said)[-changes:])
 
 
 def interval_record(step: Step, snapshot: Snapshot) -> IntervalRecord:
@@ -49,6 +65,7 @@ def interval_record(step: Step, snapshot: Snapshot) -> IntervalRecord:
         forecasts=_forecasts(step),
         decisions=tuple(_decision(step, decision) for decision in step.decisions),
         timetables=_timetables(step),
+        levels=step.levels or LevelRows(),
     )
 
 

@@ -26,28 +26,33 @@ from penstock.engine.mailbox import Mailbox
 from penstock.engine.messages import (
     LENGTH,
     MAX_FRAME_BYTES,
-    BatchEnd,
     Downward,
     Hello,
     OnlineNews,
     Position,
     Proof,
+    Question,
     Report,
     Reports,
     Routing,
-    StartQuery,
+    StateReport,
+    Tables,
+    TablesQuery,
     Upward,
     downward,
     frame,
     proof,
 )
 from penstock.engine.program import Channel, Program
-from penstock.infra.worker import WORKER_NAME
+from penstock.infra.worker import WORKER_NAME, executor_here
 from penstock.metrics.counters import ReplicaCounters
+from penstock.state.handover import Table
 
 RETRY_S = 0.5
 ANSWER_TIMEOUT_S = 30.0
 KEPT_ROLES = 64
+
+AnyQuestion = Question | TablesQuery
 
 _agents: dict[str, Agent] = {}
 _lock = threading.Lock()
@@ -70,6 +75,9 @@ class Role:
         self.mail = mail or Mailbox()
         self._refresh = refresh
         self._sent = b""
+        self.on_tables: Callable[[], None] | None = None  # called when owners of key groups have changed
+        self.state: Callable[[], StateReport] | None = None
+        self._state_sent: StateReport | None = None
 
     def changed(self) -> bool:
         """Whether there is something new to say."""
@@ -78,9 +86,17 @@ class Role:
         changed, self._sent = encoded != self._sent, encoded
         return changed
 
+    def state_news(self) -> list[StateReport]:
+        """What it has handed over and taken, if that is new."""
+        state = self.state() if self.state is not None else None
+        if state is None or state == self._state_sent:
+            return []
+        self._state_sent = state
+        return [state]
+
     def forget_sent(self) -> None:
         """Say it all again, the next time."""
-        self._sent = b""
+        self._sent, self._state_sent = b"", None
         self.mail.forget_told()
 
     def is_for(self, news: OnlineNews) -> bool:
@@ -99,14 +115,14 @@ class Agent:
 
     def __init__(self, run: str, channel: Channel, routing: Routing) -> None:
         self.pid = os.getpid()
-        self._host = os.environ.get(WORKER_NAME) or socket.gethostname()
+        self._host = os.environ.get(WORKER_NAME) or executor_here() or socket.gethostname()
         self.routing = routing
         self._run = run
         self._channel = channel
         self._roles: deque[Role] = deque(maxlen=KEPT_ROLES)
-        self._answers: dict[int, Position] = {}
+        self._answers: dict[tuple[int, str | None], Position | Tables] = {}
         self._answered = threading.Condition()
-        self._waiting: StartQuery | BatchEnd | None = None
+        self._waiting: AnyQuestion | None = None
         self._first_routing = threading.Event()
         self._wake, self._woken = socket.socketpair()
         self._wake.setblocking(False)
@@ -128,17 +144,29 @@ class Agent:
         """Wait until the driver has been heard at least once."""
         return self._first_routing.wait(timeout_s)
 
-    def ask(self, question: StartQuery | BatchEnd) -> int:
-        """The driver's answer; asked again after every broken connection until the time is over."""
+    def ask(self, question: Question) -> Position:
+        """The driver's answer: a position."""
+        answer = self._ask(question, (question.batch, None))
+        assert isinstance(answer, Position)
+        return answer
+
+    def ask_tables(self, question: TablesQuery) -> dict[str, Table]:
+        """The driver's answer: who owns which key groups, by operator."""
+        answer = self._ask(question, (question.batch, question.ending))
+        assert isinstance(answer, Tables)
+        return answer.tables
+
+    def _ask(self, question: AnyQuestion, key: tuple[int, str | None]) -> Position | Tables:
+        """Asked again after every broken connection until the time is over."""
         with self._answered:
-            self._answers.pop(question.batch, None)
+            self._answers.pop(key, None)
             self._waiting = question
             self.wake()
-            answered = self._answered.wait_for(lambda: question.batch in self._answers, ANSWER_TIMEOUT_S)
+            answered = self._answered.wait_for(lambda: key in self._answers, ANSWER_TIMEOUT_S)
             self._waiting = None
             if not answered:
                 raise TimeoutError(f"the driver did not answer within {ANSWER_TIMEOUT_S:g} s: {question}")
-            return self._answers.pop(question.batch).position
+            return self._answers.pop(key)
 
     def _serve(self) -> None:
         while not self.routing.closing:  # after that, there is nobody to come back to
@@ -170,7 +198,7 @@ class Agent:
             role.forget_sent()
 
     def _talk(self, connection: socket.socket) -> None:
-        asked: StartQuery | BatchEnd | None = None
+        asked: AnyQuestion | None = None
         self._take_all()  # the routing may have come along with the driver's proof
         while True:
             waiting = self._waiting
@@ -181,7 +209,8 @@ class Agent:
             roles = list(self._roles)
             reports = [role.report for role in roles if role.changed()]
             online = [mail for role in roles if (mail := role.mail.collect(role.report)) is not None]
-            _send(connection, Reports(self._host, self.pid, poll, reports, online))
+            state = [news for role in roles for news in role.state_news()]
+            _send(connection, Reports(self._host, self.pid, poll, reports, online, state))
             if self.routing.poll == poll:
                 self._listen(connection)
 
@@ -203,18 +232,29 @@ class Agent:
     def _take(self, message: Downward) -> None:
         if isinstance(message, Routing):
             if message.version >= self.routing.version:
-                self.routing = message
+                before, self.routing = self.routing, message
                 if message.closing:
                     close_all()
+                self._tell_tables(before, message)
             self._first_routing.set()
-        elif isinstance(message, Position):
+        elif isinstance(message, Position | Tables):
+            key = (message.batch, message.ending if isinstance(message, Tables) else None)
             with self._answered:
-                self._answers[message.batch] = message
+                self._answers[key] = message
                 self._answered.notify_all()
         elif isinstance(message, OnlineNews):
             for role in list(self._roles):
                 if role.is_for(message):
                     role.mail.deliver(message)
+
+    def _tell_tables(self, before: Routing, now: Routing) -> None:
+        """Wake whoever waits for events when owners of key groups have changed, or state is to be written."""
+        earlier = {name: one.table for name, one in before.operators.items()}
+        changed = [name for name, one in now.operators.items() if one.table not in (None, earlier.get(name))]
+        if changed or now.over != before.over:
+            for role in list(self._roles):
+                if role.on_tables is not None:
+                    role.on_tables()
 
     def _take_all(self) -> None:
         while (message := self._next_message()) is not None:

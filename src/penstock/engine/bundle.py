@@ -2,9 +2,10 @@
 
     header (sender, level and partition of the receiver, number of events) + msgpack [ids, born, events, keys]
 
-The header can be read without decoding the events. Keys are there where the grouping is online shuffle. An empty
-bundle is a *nudge*: Spark hands a row to Python only once another row is there, so a nudge is sent behind every bundle
-that may be the last for a while.
+The header can be read without decoding the events. Keys are there where the grouping is online shuffle, and where the
+operator keeps state. A bundle of no events is a *marker*: what its sender sends from then on follows a later table of
+key groups. An empty bundle is a *nudge*: Spark hands a row to Python only once another row is there, so a nudge is sent
+behind every bundle that may be the last for a while.
 """
 
 from __future__ import annotations
@@ -49,6 +50,26 @@ class Events(msgspec.Struct, Generic[T], array_like=True):
     born: list[float]  # when each source event was due, seconds since the epoch
     events: list[T]
     keys: Keys | None = None
+
+
+class Marker(msgspec.Struct, array_like=True):
+    """What a sender sends from now on follows this version of the table."""
+
+    replica: int  # of the sender
+    version: int
+
+
+def pack_marker(header: Header, marker: Marker) -> bytes:
+    """A marker as bytes."""
+    return _HEADER.pack(*header) + _encoder.encode(marker)
+
+
+def read_marker(bundle: bytes) -> Marker:
+    """The marker of a bundle without events."""
+    return _read_marker(memoryview(bundle)[_HEADER.size :])
+
+
+_read_marker = msgspec.msgpack.Decoder(Marker).decode
 
 
 def pack(header: Header, events: Events[Any]) -> bytes:

@@ -15,19 +15,23 @@ from penstock.engine.messages import (
     LENGTH,
     MAX_FRAME_BYTES,
     BatchEnd,
-    Downward,
+    Halted,
     Hello,
     OnlineNews,
     Position,
     Proof,
+    Question,
     Reports,
     Routing,
     StartQuery,
+    Tables,
+    TablesQuery,
     frame,
     proof,
     upward,
 )
 from penstock.errors import EngineError, PenstockError
+from penstock.state.handover import Table
 
 log = logging.getLogger(__name__)
 HANDSHAKE_TIMEOUT_S = 5.0
@@ -49,7 +53,8 @@ class ControlServer:
         self._paused = False
         self._error: OSError | None = None
         self.on_reports: Callable[[Reports], Iterable[OnlineNews] | None] = lambda _: None  # returns what to answer
-        self.on_question: Callable[[StartQuery | BatchEnd], int] = lambda _: 0
+        self.on_question: Callable[[Question], Position] = lambda asked: Position(asked.batch, 0)
+        self.on_tables: Callable[[TablesQuery], dict[str, Table]] = lambda _: {}
 
     def start(self) -> int:
         """Listen; the port."""
@@ -157,10 +162,10 @@ class ControlServer:
             for news in self.on_reports(message) or ():
                 writer.write(frame(news))
             self._writers[writer] = message.poll
-        elif isinstance(message, StartQuery | BatchEnd):
-            position = self.on_question(message)
-            reply: Downward = Position(message.batch, position)
-            writer.write(frame(reply))
+        elif isinstance(message, StartQuery | BatchEnd | Halted):
+            writer.write(frame(self.on_question(message)))
+        elif isinstance(message, TablesQuery):
+            writer.write(frame(Tables(message.batch, message.ending, self.on_tables(message))))
 
 
 async def _receive(reader: asyncio.StreamReader, limit: int) -> Any:

@@ -1,31 +1,65 @@
-"""A run on a cluster of its own: workers that come and go, and where the replicas sit."""
+"""A run on a cluster: workers that come and go beneath it, and where its replicas sit."""
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 from penstock.engine.run import Run
 from penstock.errors import EngineError
+from penstock.infra.executors import SETTINGS
+from penstock.infra.ports import Workers
 from penstock.infra.standalone import StandaloneCluster
 from penstock.infra.worker import Worker, WorkerSize, WorkerState
 
 log = logging.getLogger(__name__)
 
 EXECUTOR_MEMORY_MB = 512
-LONGEST_DRAIN_S = 3.0
+FINISH_S = 60.0  # how often it is said that an earlier shift is still at work
+AGAIN_S = 10.0  # after a change that failed
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A new generation of the query: when, why, and how long events stood still."""
+    """The next shift took over: when, why, and how long no source could send."""
 
     time_s: float
     why: str
     seconds: float
+
+
+class Cluster(Workers, Protocol):
+    """Workers, and which executors of the run they have."""
+
+    @property
+    def seconds(self) -> float:
+        """Worker-seconds so far."""
+
+    def executors(self, name: str) -> Collection[str]:
+        """The executors that a worker has for the run; none while it starts."""
+
+    def named(self, host: str) -> str | None:
+        """The worker that replicas which report this host sit on."""
+
+
+class Scheduler(Protocol):
+    """What is asked of Spark; see `penstock.infra.executors`."""
+
+    def ids(self) -> tuple[str, ...]:
+        """The executors that are registered."""
+
+    def leaving(self) -> frozenset[str]:
+        """Those that have been decommissioned and are not gone."""
+
+    def request(self, total: int) -> None:
+        """Have so many, those that are leaving among them."""
+
+    def decommission(self, executor: str) -> None:
+        """Put nothing more on one; it leaves once what it runs has ended."""
 
 
 def spark_settings(cluster: StandaloneCluster) -> dict[str, str]:
@@ -35,22 +69,29 @@ def spark_settings(cluster: StandaloneCluster) -> dict[str, str]:
         "spark.executor.cores": str(cluster.options.cores),
         "spark.executor.memory": f"{EXECUTOR_MEMORY_MB}m",
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        **SETTINGS,
     }
 
 
 class ClusterWorkers:
     """The workers as the Infrastructure Manager sees them: one is available once replicas sit on it.
 
-    A worker that has come up is taken into the layout by `settle`, and one is taken out of it before it is stopped:
-    both make a new generation of the query, whose pause is kept in `pauses`. If what is in flight is not finished in
-    time, an EngineError says so and the worker stays as it was.
+    `settle` takes workers that have come up into the layout, and those that are to go out of it: the next shift is
+    laid over the others and takes over, while the loop goes on. A worker is stopped when the shift before has finished
+    what it had. Each change's pause is kept in `pauses`. After one that fails, as `failed` says, all is as it was.
     """
 
-    def __init__(self, cluster: StandaloneCluster, run: Run) -> None:
+    def __init__(self, cluster: Cluster, run: Run, scheduler: Scheduler) -> None:
         self.pauses: list[Pause] = []
+        self.failed: str | None = None  # why the last change was not made
         self._cluster = cluster
         self._run = run
+        self._scheduler = scheduler
         self._laid = {worker.name for worker in cluster.list() if worker.available}
+        self._joining: set[str] = set()  # the next shift is being laid over them
+        self._leaving: set[str] = set()
+        self._change: threading.Thread | None = None
+        self._not_before_s = 0.0
 
     @property
     def seconds(self) -> float:
@@ -58,13 +99,21 @@ class ClusterWorkers:
         return self._cluster.seconds
 
     def list(self) -> Sequence[Worker]:
-        """The workers, those without replicas as starting."""
+        """The workers: those without replicas as starting, those that are to go as draining."""
         workers = self._cluster.list()
-        self._laid &= {worker.name for worker in workers}
-        return [
-            worker if worker.name in self._laid or not worker.available else worker.turned(WorkerState.STARTING)
-            for worker in workers
-        ]
+        self._forget_all_but({worker.name for worker in workers})
+        return [self._shown(worker) for worker in workers]
+
+    def _forget_all_but(self, names: set[str]) -> None:
+        self._laid &= names
+        self._leaving &= names
+
+    def _shown(self, worker: Worker) -> Worker:
+        if worker.name in self._leaving:
+            return worker.turned(WorkerState.DRAINING)
+        if worker.available and worker.name not in self._laid:
+            return worker.turned(WorkerState.JOINING if worker.name in self._joining else WorkerState.STARTING)
+        return worker
 
     def sizes(self) -> Mapping[str, Sequence[WorkerSize]]:
         """What can be started."""
@@ -80,49 +129,89 @@ class ClusterWorkers:
 
     def restore(self, name: str) -> None:
         """Make a draining worker available again."""
+        self._leaving.discard(name)
         self._cluster.restore(name)
 
     def remove(self, name: str) -> None:
-        """Lay the pools out without it, and stop it while no query runs."""
-        if name in self._laid:
-            self._renew(f"{name} is stopped", lambda: self._cluster.remove(name))
-            self._laid.discard(name)
+        """Stop it at once if no replicas sit on it; otherwise it drains until the next shift has taken over."""
+        if name in self._laid | self._joining:
+            self._leaving.add(name)
+            self._cluster.drain(name)
         else:
             self._cluster.remove(name)
 
     def settle(self) -> None:
-        """Take workers that have come up into the layout, at a time when little has to be finished first."""
-        up = {worker.name for worker in self._cluster.list() if worker.state is not WorkerState.STARTING}
-        new = up - self._laid
-        if new and executors(self._run) >= len(up) and self._soon_finished():
-            self._renew(f"{', '.join(sorted(new))} joined", lambda: None)
-            self._laid = up
+        """Begin a change if workers have come up or are to go, and none is being made."""
+        if self.changing or time.monotonic() < self._not_before_s:
+            return
+        workers = self._cluster.list()
+        self._forget_all_but({worker.name for worker in workers})
+        up = {worker.name for worker in workers if worker.state is not WorkerState.STARTING}
+        new = {name for name in up - self._laid if self._has_executor(name, len(up))}
+        leaving = self._leaving & self._laid
+        if new or leaving:
+            self._joining = new
+            self._change = threading.Thread(
+                target=self._make, args=(new, leaving), name="penstock-cluster", daemon=True
+            )
+            self._change.start()
+
+    @property
+    def changing(self) -> bool:
+        """Whether a change is being made."""
+        return self._change is not None and self._change.is_alive()
 
     def where(self, operator: str, replica: int) -> str | None:
         """The worker that a replica sits on."""
-        return self._run.hosts().get((operator, replica))
+        host = self._run.hosts().get((operator, replica))
+        return self._cluster.named(host) if host is not None else None
 
     def site(self, operator: str, worker: str, active: Collection[int], pool: int) -> int | None:
         """A replica on that worker that could be activated."""
-        here = [n for (name, n), host in self._run.hosts().items() if name == operator and host == worker]
+        here = [n for (name, n), host in self._run.hosts().items() if name == operator and self._is(host, worker)]
         return min((n for n in here if n < pool and n not in active), default=None)
 
-    def _soon_finished(self) -> bool:
-        """Whether what is queued takes no longer than events may stand still for."""
-        operators = self._run.counters().operators.values()
-        times_s = [one.backlog * (one.execution_time_s or 0.0) / len(one.active) for one in operators]
-        return sum(times_s) <= LONGEST_DRAIN_S
+    def _is(self, host: str, worker: str) -> bool:
+        return self._cluster.named(host) == worker
 
-    def _renew(self, why: str, between: Callable[[], None]) -> None:
-        seconds = self._run.lay_out_anew(self._run.pools, between)
+    def _has_executor(self, name: str, workers: int) -> bool:
+        """Whether Spark has an executor there; one is asked for if it does not start one by itself."""
+        registered, leaving = self._scheduler.ids(), self._scheduler.leaving()
+        if any(one in registered and one not in leaving for one in self._cluster.executors(name)):
+            return True
+        if not self._cluster.executors(name):
+            self._scheduler.request(workers + len(leaving))
+        return False
+
+    def _make(self, new: set[str], leaving: set[str]) -> None:
+        why = ", ".join([*(f"{name} joins" for name in sorted(new)), *(f"{name} leaves" for name in sorted(leaving))])
+        try:
+            for name in leaving:
+                for executor in self._cluster.executors(name):
+                    self._scheduler.decommission(executor)
+            seconds = self._run.lay_out_anew(self._run.pools)
+        except Exception as error:  # whatever Spark may say: all goes on as it was
+            if not self._run.stopped():
+                self._give_up(leaving, f"{why}: {error}")
+            return
         self.pauses.append(Pause(self._run.clock.now(), why, seconds))
-        log.info("pools laid out anew, as %s: events stood still for %.2f s", why, seconds)
+        log.info("%s: the next shift has taken over; sources stood still for %.3f s", why, seconds)
+        self._laid, self._joining = (self._laid | new) - leaving, set()
+        self.failed = None
+        while not self._run.wait_settled(FINISH_S) and not self._run.stopped():
+            log.info("%s: the last shift still finishes what it had", why)
+        for name in leaving & {worker.name for worker in self._cluster.list()}:
+            self._cluster.remove(name)
 
-
-def executors(run: Run) -> int:
-    """How many executors Spark has for the run."""
-    context: Any = run.spark.sparkContext._jsc.sc()
-    return int(context.getExecutorMemoryStatus().size()) - 1  # the driver counts as one
+    def _give_up(self, leaving: set[str], why: str) -> None:
+        """Everything stays as it was; executors that were told to leave are replaced when they have left."""
+        log.warning("workers stay as they are: %s", why)
+        self.failed, self._joining = why, set()
+        self._not_before_s = time.monotonic() + AGAIN_S
+        for name in leaving:
+            self.restore(name)
+        if leaving:
+            self._scheduler.request(len(self._scheduler.ids()))
 
 
 def await_workers(cluster: StandaloneCluster, count: int, timeout_s: float = 90.0) -> None:

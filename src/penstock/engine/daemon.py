@@ -11,6 +11,7 @@ import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
 import penstock.engine.ingest
+import penstock.engine.pass_by
 import penstock.engine.replica
 import penstock.engine.stage
 import penstock.sinks  # noqa: F401

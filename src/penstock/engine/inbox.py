@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from queue import SimpleQueue
 from typing import Any
 
-from penstock.engine.bundle import read_header
+from penstock.engine.bundle import NUDGE, read_header
 from penstock.metrics.counters import ReplicaCounters
 
 
 class Arrival:
-    """A bundle in the queue; `count` of its events are kept, the rest found the queue full."""
+    """A bundle in the queue; `count` of its events are kept, the rest found the queue full. None: marker or wake."""
 
     __slots__ = ("bundle", "count")
 
@@ -39,6 +39,7 @@ class Inbox:
         self._arrived = self._taken = self._finished = 0  # events
         self._bytes_in = self._bytes_out = 0
         self.capacity: int | None = None  # events this queue may hold
+        self.broken = False  # Spark has ended the batch before its time
         self._batches = batches
 
     def start(self) -> None:
@@ -62,6 +63,10 @@ class Inbox:
         """Whether nothing waits, or only the end of the batch."""
         return self._queue.empty() or self._arrived == self._taken
 
+    def wake(self) -> None:
+        """Have the one who waits for a bundle go on, with an empty one."""
+        self._queue.put(Arrival(NUDGE, 0))
+
     def take(self) -> Arrival | None:
         """The next bundle, waiting for it; None when the batch is over. Raises what broke the stream."""
         item = self._queue.get()
@@ -82,6 +87,7 @@ class Inbox:
                         self._arrive(bundle)
             self._queue.put(None)
         except BaseException as error:  # it belongs to the replica's own thread
+            self.broken = True
             self._queue.put(error)
 
     def _arrive(self, bundle: bytes) -> None:
@@ -95,6 +101,8 @@ class Inbox:
                 dropped = self._counters.dropped
                 dropped["q_size"] = dropped.get("q_size", 0) + header.events - kept
         if not kept:
+            if not header.events:
+                self._queue.put(Arrival(bundle, 0))  # a marker, in its place
             return
         self._arrived += kept
         self._bytes_in += len(bundle)

@@ -2,7 +2,8 @@
 
 The source lives in its slots, not in the driver: slot s of n sends events s, s + n, s + 2n, … when they are due.
 In real-time mode the driver knows where each batch starts; a slot asks when its batch begins and tells when it ends,
-so a batch that is done again sends the same events again, and no event is sent by two batches.
+so a batch that is done again sends the same events again, and no event is sent by two batches. When another shift
+takes over, the slot says where it has stopped, and that shift begins there.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.engine.agent import Role, agent_for
-from penstock.engine.messages import BatchEnd, Routing, StartQuery
+from penstock.engine.messages import BatchEnd, Halted, Routing, StartQuery, TablesQuery
 from penstock.engine.outbox import Outbox, warm_up
 from penstock.engine.program import Program
 from penstock.engine.replica import report_of
@@ -25,6 +26,7 @@ from penstock.metrics.counters import ReplicaCounters
 CHUNK = 4000  # events sent at once
 TICK_S = 0.005  # shortest wait between two looks at what is due
 LONGEST_WAIT_S = 0.25
+IDLE_S = 0.05  # while nothing is to be sent
 
 
 class SourceSlot:
@@ -41,7 +43,11 @@ class SourceSlot:
         self._outbox = Outbox(program, 0, name, slot, self._counters)
         self._agent = agent_for(program)
         self._prefix = f"{name}:" if len([s for s in program.layout.stages[0] if s.replica == 0]) > 1 else ""
+        self._woken = threading.Event()
         self._role = Role(report_of(program, name, slot, batch, self._counters), lambda _: None, self._outbox.mail)
+        self._position = 0
+        self._until: int | None = None
+        self._has_begun = self._halted = False
 
     def run_range(self) -> Iterator[pa.RecordBatch]:
         """Micro-batch: send the events that the program gives this slot."""
@@ -56,40 +62,68 @@ class SourceSlot:
     def run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         """Real-time: send what is due until Spark ends the batch."""
         try:
-            yield from self._run(BatchEnding(batches))
+            yield from self._run(BatchEnding(batches, self._woken))
         finally:
+            self._role.on_tables = None
             self._outbox.mail.close()
 
     def _run(self, end: BatchEnding) -> Iterator[pa.RecordBatch]:
         yield from warm_up(self._program, 0, self._batch)
         self._agent.join(self._role)
-        position = self._agent.ask(StartQuery(self._program.generation, self._name, self._slot, self._batch))
+        if self._program.needs_tables(self._name):
+            self._outbox.begin(self._agent.ask_tables(TablesQuery(self._program.generation, self._batch)))
+            self._role.on_tables = self._woken.set
         while not end.reached.is_set():
+            self._woken.clear()
             routing = self._agent.routing
-            due = self._due(routing, position)
-            if due <= position:
-                end.reached.wait(self._wait_s(routing, position))
+            if not self._begun(routing):
+                end.reached.wait(IDLE_S)
                 continue
-            chunk = range(position, min(due, position + CHUNK))
-            self._add(chunk, routing.epoch_s or 0.0)
-            position = chunk.stop
+            self._say_halted(routing)
+            chunk = range(self._position, min(self._due(routing), self._position + CHUNK))
+            if chunk:
+                self._add(chunk, routing.epoch_s or 0.0)
+                self._position = chunk.stop
             if (rows := self._outbox.rows(routing)) is not None:
                 yield rows
+            if not chunk and not end.reached.is_set():
+                self._woken.wait(self._wait_s(routing))
         end.check()
-        self._agent.ask(BatchEnd(self._program.generation, self._name, self._slot, self._batch, position))
+        if self._has_begun:
+            self._agent.ask(BatchEnd(*self._me, self._position))
         self._agent.wake()
 
-    def _due(self, routing: Routing, position: int) -> int:
-        """How many events this slot may have sent by now."""
-        if routing.epoch_s is None or routing.stopping:
-            return position
-        due = self._source.due(time.time() - routing.epoch_s)
-        return max(position, (due - self._slot + self._slots - 1) // self._slots)
+    @property
+    def _me(self) -> tuple[int, str, int, int]:
+        return self._program.generation, self._name, self._slot, self._batch
 
-    def _wait_s(self, routing: Routing, position: int) -> float:
-        number = self._number(position)
-        if routing.epoch_s is None or routing.stopping or number >= (self._source.total or math.inf):
-            return LONGEST_WAIT_S / 5
+    def _begun(self, routing: Routing) -> bool:
+        """Whether it knows where to start; it does not ask before its shift's turn has come."""
+        if not self._has_begun and routing.shift >= self._program.shift:
+            answer = self._agent.ask(StartQuery(*self._me))
+            self._position, self._until, self._has_begun = answer.position, answer.until, True
+        return self._has_begun
+
+    def _say_halted(self, routing: Routing) -> None:
+        """Tell the driver, once each time that sources are to stop, which event is the first that was not sent."""
+        if routing.stopping and not self._halted:
+            self._agent.ask(Halted(*self._me, self._position, routing.version))
+        self._halted = routing.stopping
+
+    def _due(self, routing: Routing) -> int:
+        """Before which of its events this slot may have sent all by now."""
+        if self._until is not None:  # done again, after another shift has taken over
+            return self._until
+        if routing.epoch_s is None or routing.stopping or routing.shift != self._program.shift:
+            return self._position
+        due = self._source.due(time.time() - routing.epoch_s)
+        return max(self._position, (due - self._slot + self._slots - 1) // self._slots)
+
+    def _wait_s(self, routing: Routing) -> float:
+        number = self._number(self._position)
+        sending = routing.shift == self._program.shift and not routing.stopping
+        if routing.epoch_s is None or not sending or number >= (self._source.total or math.inf):
+            return IDLE_S
         next_due = routing.epoch_s + self._source.due_times(range(number, number + 1))[0]
         return min(max(next_due - time.time(), TICK_S), LONGEST_WAIT_S)
 
@@ -108,8 +142,9 @@ class SourceSlot:
 class BatchEnding:
     """Spark ends a real-time batch by ending its input, which a thread waits for."""
 
-    def __init__(self, batches: Iterable[Any]) -> None:
+    def __init__(self, batches: Iterable[Any], woken: threading.Event) -> None:
         self.reached = threading.Event()
+        self._woken = woken
         self._batches = batches
         self._broken: BaseException | None = None
         threading.Thread(target=self._wait, name="penstock-batch", daemon=True).start()
@@ -127,6 +162,7 @@ class BatchEnding:
             self._broken = error
         finally:
             self.reached.set()
+            self._woken.set()
 
 
 def ingest_rows(program: Program, partition: int, batch: int, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:

@@ -36,6 +36,14 @@ class Layout:
         """The replica's partition in its own stage."""
         return self._partitions[operator, replica]
 
+    def has(self, operator: str, replica: int) -> bool:
+        """Whether the replica is part of it."""
+        return (operator, replica) in self._partitions
+
+    def replicas(self, operator: str) -> tuple[int, ...]:
+        """The operator's replicas."""
+        return tuple(replica for name, replica in self._partitions if name == operator)
+
     def next_partition(self, level: int, target_level: int, target: int) -> int:
         """Where a bundle leaving `level` goes first: to its target, or to the way past the next stage."""
         return target if target_level == level + 1 else len(self.stages[level + 1]) - 1

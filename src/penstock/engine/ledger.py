@@ -1,16 +1,18 @@
 """The driver's book of counters: every report is entered once, even when a batch is done again.
 
 Counters are cumulative within a batch, per replica. When a batch is done again in a later generation of the query,
-its new counters take the place of the old ones; finished batches are added up.
+its new counters take the place of the old ones; finished batches are added up. Each shift has a book of its own.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from penstock.engine.messages import Report, Reports
+from penstock.engine.numbers import first_batch, shift_of
 from penstock.metrics.counters import OperatorCounters, ReplicaCounters, RunCounters, total
 from penstock.topology import Topology
 
@@ -28,6 +30,49 @@ class Place:
     batch: int
 
 
+class _Book:
+    """The open batches of one shift, and where its replicas sit."""
+
+    def __init__(self) -> None:
+        self.batches: dict[int, dict[Replica, ReplicaCounters]] = {}
+        self.generations: dict[int, int] = {}  # of each open batch
+        self.settled_before = 0
+        self.places: dict[Replica, Place] = {}
+
+    def enter(self, report: Report, process: tuple[str, int]) -> None:
+        """Take one report, unless a later generation does its batch again, or it has been added up."""
+        batch, replica = report.batch, (report.operator, report.replica)
+        newest = max((g for b, g in self.generations.items() if b <= batch), default=0)
+        if batch < self.settled_before or report.generation < newest:
+            return
+        # a restart does this batch and all later ones again
+        for later in [b for b, g in self.generations.items() if b >= batch and g < report.generation]:
+            del self.batches[later], self.generations[later]
+        self.generations[batch] = report.generation
+        self.batches.setdefault(batch, {})[replica] = report.counters
+        self.places[replica] = Place(*process, batch)
+
+    def settle(self, before: int, into: dict[Replica, ReplicaCounters]) -> None:
+        """Add up the batches before that one; they change no more."""
+        for batch in [b for b in self.batches if b < before]:
+            for replica, counters in self.batches.pop(batch).items():
+                counters.queued = 0
+                into[replica].add(counters)
+            self.generations.pop(batch, None)
+            self.settled_before = max(self.settled_before, batch + 1)
+
+    def in_flight(self, operators: Collection[str]) -> tuple[int, int]:
+        """How many events were sent and neither processed nor dropped, over all hops; and how many were processed."""
+        sent = processed = dropped = 0
+        for batch in self.batches.values():
+            for (name, _), counters in batch.items():
+                sent += sum(counters.sent.values())
+                if name in operators:
+                    processed += counters.processed
+                    dropped += sum(counters.dropped.values())
+        return sent - processed - dropped, processed
+
+
 class Ledger:
     """Reports in, RunCounters out; safe to use from several threads."""
 
@@ -35,74 +80,72 @@ class Ledger:
         self._topology = topology
         self._lock = threading.Lock()
         self._settled: dict[Replica, ReplicaCounters] = defaultdict(ReplicaCounters)
-        self._batches: dict[int, dict[Replica, ReplicaCounters]] = {}
-        self._generations: dict[int, int] = {}  # of each open batch
-        self._settled_before = 0
-        self._oldest_generation = 0
-        self._places: dict[Replica, Place] = {}
+        self._books: dict[int, _Book] = defaultdict(_Book)  # by shift
+        self._closed: set[int] = set()  # shifts whose reports count no more
         self._heard: dict[tuple[str, int], float] = {}  # when each process was last heard of
+        self.current = 0  # the shift whose replicas are meant when one asks where they are
 
     def enter(self, reports: Reports, now_s: float) -> None:
         """Take what one process reported."""
         with self._lock:
             process = (reports.host, reports.pid)
             for report in reports.reports:
-                self._enter(report, process)
+                shift = shift_of(report.batch)
+                if shift not in self._closed:
+                    book = self._books[shift]
+                    book.enter(report, process)
+                    book.settle(max(book.batches, default=0) - KEPT_BATCHES, self._settled)
             self._heard[process] = now_s
 
-    def _enter(self, report: Report, process: tuple[str, int]) -> None:
-        batch, replica = report.batch, (report.operator, report.replica)
-        newest = max((g for b, g in self._generations.items() if b <= batch), default=0)
-        if batch < self._settled_before or report.generation < max(newest, self._oldest_generation):
-            return
-        # a restart does this batch and all later ones again
-        for later in [b for b, g in self._generations.items() if b >= batch and g < report.generation]:
-            del self._batches[later], self._generations[later]
-        self._generations[batch] = report.generation
-        self._batches.setdefault(batch, {})[replica] = report.counters
-        self._places[replica] = Place(*process, batch)
-        self._settle(max(self._batches) - KEPT_BATCHES)
-
-    def _settle(self, before: int) -> None:
-        for batch in [b for b in self._batches if b < before]:
-            for replica, counters in self._batches.pop(batch).items():
-                counters.queued = 0
-                self._settled[replica].add(counters)
-            self._generations.pop(batch, None)
-            self._settled_before = max(self._settled_before, batch + 1)
-
-    def close_generation(self, generation: int) -> None:
-        """All that was counted is final; a batch that is done again from here on, in this generation, adds to it."""
+    def close(self, shift: int) -> None:
+        """All that the shift's replicas counted is final."""
         with self._lock:
-            self._settle(max(self._batches, default=-1) + 1)
-            self._settled_before, self._oldest_generation = 0, generation
+            self._closed.add(shift)
+            if (book := self._books.pop(shift, None)) is not None:
+                book.settle(max(book.batches, default=0) + 1, self._settled)
 
-    def newest(self, sender: str) -> dict[int, tuple[int, int]]:
-        """For each slot of a source, its newest batch and how many events it has sent in it."""
+    def discard(self, shift: int) -> None:
+        """Nothing that the shift's replicas said counts."""
         with self._lock:
-            return {
-                replica: (batch, counters.processed)
-                for batch in sorted(self._batches)
-                for (name, replica), counters in self._batches[batch].items()
-                if name == sender
-            }
+            self._closed.add(shift)
+            self._books.pop(shift, None)
+
+    def in_flight(self, shift: int) -> tuple[int, int]:
+        """Of one shift: how many events are on their way, and how many were processed, which grows while any move."""
+        with self._lock:
+            book = self._books.get(shift)
+            return book.in_flight(self._topology.operators) if book is not None else (0, 0)
+
+    def newest(self, shift: int, slot: Replica) -> tuple[int, int]:
+        """A source slot's newest batch in a shift that is open, and how many events it has sent in it."""
+        with self._lock:
+            batches = self._books[shift].batches
+            batch = max((b for b, counters in batches.items() if slot in counters), default=first_batch(shift))
+            counters = batches.get(batch, {}).get(slot)
+            return batch, counters.processed if counters is not None else 0
 
     def places(self) -> dict[Replica, Place]:
-        """Where each replica was last heard of."""
+        """Where each replica of the current shift was last heard of."""
         with self._lock:
-            return dict(self._places)
+            return dict(self._books[self.current].places)
 
     def heard(self, generation: int) -> set[Replica]:
         """The replicas that have reported in this generation."""
         with self._lock:
-            batches = [b for b, g in self._generations.items() if g == generation]
-            return {replica for b in batches for replica in self._batches.get(b, {})}
+            return {
+                replica
+                for book in self._books.values()
+                for batch, of in book.generations.items()
+                if of == generation
+                for replica in book.batches.get(batch, {})
+            }
 
     def counters(self, now_s: float, active: dict[str, tuple[int, ...]], restarts: int = 0) -> RunCounters:
         """The run as a whole, as of the latest reports."""
         with self._lock:
             sums = self._sums()
-            heard = {replica: self._heard[at.host, at.pid] for replica, at in self._places.items()}
+            places = self._books[self.current].places
+            heard = {replica: self._heard[at.host, at.pid] for replica, at in places.items()}
         by_name: dict[str, dict[int, ReplicaCounters]] = defaultdict(dict)
         for (name, number), counters in sums.items():
             by_name[name][number] = counters
@@ -125,7 +168,8 @@ class Ledger:
         sums: dict[Replica, ReplicaCounters] = defaultdict(ReplicaCounters)
         for replica, counters in self._settled.items():
             sums[replica].add(counters)
-        for batch in self._batches.values():
-            for replica, counters in batch.items():
-                sums[replica].add(counters)
+        for book in self._books.values():
+            for batch in book.batches.values():
+                for replica, counters in batch.items():
+                    sums[replica].add(counters)
         return sums

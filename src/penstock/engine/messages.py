@@ -10,6 +10,7 @@ import msgspec
 
 from penstock.grouping.online_shuffle import Sketch
 from penstock.metrics.counters import ReplicaCounters
+from penstock.state.handover import Table
 
 LENGTH = struct.Struct("<I")
 MAX_FRAME_BYTES = 64 << 20
@@ -65,6 +66,17 @@ class OnlineReport(msgspec.Struct, omit_defaults=True):
     known: int = 0
 
 
+class StateReport(msgspec.Struct, array_like=True):
+    """Replica to driver: the last versions of its operator's table of which it has handed over, and taken, all."""
+
+    operator: str
+    replica: int
+    generation: int
+    handed: int
+    taken: int
+    written: bool = False  # all of its state, for the next shift
+
+
 class Reports(msgspec.Struct, tag=True, omit_defaults=True):
     """Replica process to driver: what changed since the last time, and the last poll it has seen."""
 
@@ -73,6 +85,7 @@ class Reports(msgspec.Struct, tag=True, omit_defaults=True):
     poll: int
     reports: list[Report]
     online: list[OnlineReport] = []
+    state: list[StateReport] = []
 
 
 class StartQuery(msgspec.Struct, tag=True):
@@ -94,11 +107,42 @@ class BatchEnd(msgspec.Struct, tag=True):
     position: int
 
 
-class Position(msgspec.Struct, tag=True):
-    """Driver to source slot: the answer to both, the position as the driver has it on disk."""
+class Halted(msgspec.Struct, tag=True):
+    """Source slot to driver: sources are to stop, and this is the first event that I have not sent."""
+
+    generation: int
+    source: str
+    slot: int
+    batch: int
+    position: int
+    version: int  # of the routing that said so
+
+
+class TablesQuery(msgspec.Struct, tag=True, frozen=True):
+    """Partition to driver: who owns which key groups as my batch begins? Or, for one operator, as it ends?"""
+
+    generation: int
+    batch: int
+    ending: str = ""  # the operator
+
+
+class Tables(msgspec.Struct, tag=True):
+    """Driver to partition: the answer, the same for all partitions of the batch."""
+
+    batch: int
+    ending: str
+    tables: dict[str, Table]
+
+
+class Position(msgspec.Struct, tag=True, omit_defaults=True):
+    """Driver to source slot: the answer to all three, the position as the driver has it on disk.
+
+    `until`: another shift sends from there on.
+    """
 
     batch: int
     position: int
+    until: int | None = None
 
 
 class OperatorRouting(msgspec.Struct, frozen=True):
@@ -108,6 +152,7 @@ class OperatorRouting(msgspec.Struct, frozen=True):
     utilisation: dict[int, float] = {}
     step: float = 0.0  # et / td
     interval: int = 0  # grows with every publication of utilisations
+    table: Table | None = None  # of the key groups, where the operator keeps state
 
 
 class Routing(msgspec.Struct, tag=True, frozen=True):
@@ -116,6 +161,9 @@ class Routing(msgspec.Struct, tag=True, frozen=True):
     version: int
     operators: dict[str, OperatorRouting]
     epoch_s: float | None = None  # when the sources start; None: not yet
+    shift: int = 0  # whose sources send
+    turn: int = 0  # up to this one, shifts may process events whose order counts
+    over: int = -1  # the generation whose replicas have nothing left to process, and write their state
     stopping: bool = False  # sources send nothing more
     closing: bool = False  # nothing is in flight: operators are closed
     poll: int = 0  # report at once when this grows
@@ -150,8 +198,9 @@ class OnlineNews(msgspec.Struct, tag=True):
     replies: list[ReplyOf]
 
 
-Upward = Hello | Proof | Reports | StartQuery | BatchEnd
-Downward = Hello | Proof | Routing | Position | OnlineNews
+Question = StartQuery | BatchEnd | Halted
+Upward = Hello | Proof | Reports | StartQuery | BatchEnd | Halted | TablesQuery
+Downward = Hello | Proof | Routing | Position | Tables | OnlineNews
 
 _encoder = msgspec.msgpack.Encoder()
 upward = msgspec.msgpack.Decoder(Upward)

@@ -24,16 +24,17 @@ class RunOptions:
     retries: int = 5  # restarts of a query that dies, in a row
     retry_window_s: float = 600.0  # a query that lived this long has its retries back
     start_timeout_s: float = 120.0
+    handover_timeout_s: float = 60.0  # state that has not moved by then stays; the query is started again
     folder: Path | None = None  # checkpoint, logs; a temporary one if none is given
     spark: dict[str, str] = field(default_factory=dict)  # further Spark settings
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise InputError(f"mode must be one of {', '.join(MODES)}; got {self.mode!r}")
-        for name, low in (("t_out_s", 0.0), ("report_every_s", 0.0), ("start_timeout_s", 0.0)):
+        for name in ("t_out_s", "report_every_s", "start_timeout_s", "handover_timeout_s"):
             value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and value > low):
-                raise InputError(f"{name} must be above {low:g}; got {value!r}")
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise InputError(f"{name} must be above 0; got {value!r}")
         if not (math.isfinite(self.checkpoint_every_s) and self.checkpoint_every_s >= 5):
             raise InputError(f"checkpoint_every_s must be at least 5; got {self.checkpoint_every_s!r}")
         for name, least in (("q_size", 1), ("source_slots", 1), ("retries", 0)):

@@ -9,13 +9,17 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.engine.bundle import NUDGE
+from penstock.engine.keyed_wire import KeyedSender, KeyedWire
 from penstock.engine.mailbox import Mailbox
 from penstock.engine.messages import Routing
+from penstock.engine.numbers import first_batch
 from penstock.engine.online_wire import OnlineSender, OnlineWire
 from penstock.engine.program import Edge, Program
 from penstock.engine.wire import Wire
 from penstock.errors import EngineError
+from penstock.grouping.names import WITH_STATE
 from penstock.metrics.counters import ReplicaCounters
+from penstock.state.handover import Table
 from penstock.topology.operator import To
 
 ROW_SCHEMA = "partition int, bundle binary"
@@ -34,6 +38,7 @@ class Outbox:
         self._counters = counters
         self.mail = Mailbox()
         self._online: dict[str, OnlineSender] = {}  # by receiver
+        self._keyed: dict[str, KeyedSender] = {}
         self._wires: dict[str, list[Wire]] = {}
         for edge in program.edges[name]:
             self._wires.setdefault(edge.stream, []).append(self._wire(edge, level, replica))
@@ -42,11 +47,20 @@ class Outbox:
 
     def _wire(self, edge: Edge, level: int, replica: int) -> Wire:
         """In micro-batch mode nothing is heard in time, and the online shuffle is a round robin."""
+        if edge.grouping == WITH_STATE:
+            if edge.receiver not in self._keyed:
+                self._keyed[edge.receiver] = KeyedSender(edge, self._program, level, replica)
+            return KeyedWire(edge, self._program, level, replica, self._keyed[edge.receiver])
         if edge.online is None or not self._program.realtime:
             return Wire(edge, self._program, level, replica)
         if edge.receiver not in self._online:
             self._online[edge.receiver] = OnlineSender(edge, self.mail)
         return OnlineWire(edge, self._program, level, replica, self._online[edge.receiver])
+
+    def begin(self, tables: dict[str, Table]) -> None:
+        """The batch begins with these owners of key groups."""
+        for receiver, sender in self._keyed.items():
+            sender.begin(tables[receiver])
 
     def declare(self, streams: tuple[str, ...]) -> None:
         """The streams the operator may emit to, the first being the one of plain events."""
@@ -86,6 +100,10 @@ class Outbox:
         """Everything that waits, as rows for the next stage, each bundle with a nudge behind it."""
         partitions: list[int] = []
         bundles: list[bytes] = []
+        for sender in self._keyed.values():
+            for partition, marker in sender.markers(routing, self._number):
+                partitions.append(partition)
+                bundles.append(marker)
         for wire in self._all:
             if not wire.events:
                 continue
@@ -117,9 +135,10 @@ class Outbox:
 
 
 def warm_up(program: Program, level: int, batch: int) -> Iterator[pa.RecordBatch]:
-    """Nudges to every replica of the next stage when a run starts, so that its first events find the paths warm."""
+    """Nudges to every replica of the next stage when a shift starts, so that its first events find the paths warm."""
     stages = program.layout.stages
-    if not program.realtime or program.generation or batch or level + 1 >= len(stages):
+    first = program.generation == program.first_generation and batch == first_batch(program.shift)
+    if not program.realtime or not first or level + 1 >= len(stages):
         return
     partitions = list(range(len(stages[level + 1])))
     for _ in range(WARM_UP_ROUNDS):

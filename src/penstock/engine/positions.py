@@ -12,11 +12,10 @@ from pathlib import Path
 
 import msgspec
 
+from penstock.engine.numbers import Slot, first_batch, shift_of
 from penstock.errors import EngineError
 
 KEPT_BATCHES = 4
-
-Slot = tuple[str, int]
 
 
 class Positions:
@@ -30,12 +29,19 @@ class Positions:
             self._starts = msgspec.json.decode(file.read_bytes(), type=dict[int, dict[str, int]])
 
     def start(self, batch: int, slot: Slot) -> int:
-        """Where the batch begins; the very first one at 0."""
+        """Where the batch begins: where the one before it ended, and the very first at 0.
+
+        A shift whose first batches were over before it had begun to send begins in a later one.
+        """
         with self._lock:
-            known = self._starts.get(batch, {}).get(_name(slot))
-            if known is None and batch > 0:
-                raise EngineError(f"source {slot[0]!r}: where batch {batch} starts is not known")
-            return known or 0
+            mine = [b for b in self._starts if shift_of(b) == shift_of(batch) and _name(slot) in self._starts[b]]
+            if batch in mine:
+                return self._starts[batch][_name(slot)]
+            if batch == 0:
+                return 0
+            if mine == [first_batch(shift_of(batch))]:
+                return self._starts[mine[0]][_name(slot)]
+            raise EngineError(f"source {slot[0]!r}: where batch {batch} starts is not known")
 
     def known_end(self, batch: int, slot: Slot) -> int | None:
         """Where the batch ended when it was first done; None if it has not been."""
@@ -46,17 +52,26 @@ class Positions:
         """The batch ends here and the next one begins; on disk when this returns."""
         with self._lock:
             self._starts.setdefault(batch + 1, {})[_name(slot)] = position
-            for old in [b for b in self._starts if b <= batch - KEPT_BATCHES]:
+            for old in [b for b in self._starts if first_batch(shift_of(batch)) <= b <= batch - KEPT_BATCHES]:
                 del self._starts[old]
             self._write()
             return position
 
-    def rebase(self, positions: Mapping[Slot, int]) -> None:
-        """All up to here is processed: whichever batch Spark does again, or does next, begins here."""
+    def shifts(self) -> set[int]:
+        """The shifts that have sent, or were about to, and have not ended."""
         with self._lock:
-            here = {_name(slot): position for slot, position in positions.items()}
-            self._starts = {batch: starts | here for batch, starts in self._starts.items()}
-            self._starts.setdefault(0, here)
+            return {shift_of(batch) for batch in self._starts}
+
+    def begin(self, shift: int, positions: Mapping[Slot, int]) -> None:
+        """The sources of a shift begin here; on disk when this returns."""
+        with self._lock:
+            self._starts[first_batch(shift)] = {_name(slot): position for slot, position in positions.items()}
+            self._write()
+
+    def forget(self, shift: int) -> None:
+        """All events of a shift are processed, and none of its batches will be done again."""
+        with self._lock:
+            self._starts = {batch: starts for batch, starts in self._starts.items() if shift_of(batch) != shift}
             self._write()
 
     def _write(self) -> None:

@@ -10,8 +10,10 @@ import cloudpickle
 
 from penstock.engine.layout import Layout
 from penstock.engine.messages import OperatorRouting
+from penstock.grouping.names import WITH_STATE
 from penstock.grouping.online_shuffle import OnlineShuffleOptions
 from penstock.sources.base import Source
+from penstock.state.handover import Partition
 from penstock.topology import Operator, Topology
 
 
@@ -60,6 +62,8 @@ class Program:
     senders: tuple[str, ...]  # sources and operators; bundles name their sender by its place here
     routing: Mapping[str, OperatorRouting]  # to begin with, until the driver has been heard
     blobs: Mapping[str, bytes]  # operators and sources, pickled one by one
+    shift: int = 0
+    first_generation: int = 0  # of the shift
     queue_bytes: int = 64 << 20  # a replica stops reading when its queue holds this much
     ranges: Mapping[tuple[str, int], range] = field(default_factory=dict)  # micro-batch: this batch, by source slot
     batch: int | None = None  # micro-batch: the number of this batch
@@ -67,6 +71,18 @@ class Program:
     frame_source: str | None = None  # micro-batch: the source whose events are the rows of a DataFrame
     path: tuple[str, ...] = ()  # where the driver finds modules; workers look there too
     labels: Mapping[str, str] = field(default_factory=dict)  # operators as error messages name them
+    state_folder: str = ""  # where operators with state keep it; reachable by all workers
+
+    def sending_partitions(self, receiver: str) -> list[Partition]:
+        """All that may send to the operator: slots of sources, replicas active or not."""
+        senders = {sender for sender, edges in self.edges.items() for edge in edges if edge.receiver == receiver}
+        slots = [slot for stage in self.layout.stages for slot in stage]
+        return [(slot.operator, slot.replica) for slot in slots if slot.operator in senders and slot.operator]
+
+    def needs_tables(self, name: str) -> bool:
+        """Whether the source or operator keeps state, or sends to one that does."""
+        table = self.routing[name].table if name in self.routing else None
+        return table is not None or any(edge.grouping == WITH_STATE for edge in self.edges[name])
 
     def operator(self, name: str) -> tuple[Operator, Any]:
         """The operator as the user declared it, in a copy of this process's own, and the type of its events.
@@ -91,7 +107,7 @@ def edges_of(topology: Topology) -> dict[str, tuple[Edge, ...]]:
                 stream.name,
                 operator.name,
                 topology.level(operator.name),
-                operator.grouping,
+                operator.grouping if operator.state is None else WITH_STATE,
                 operator.cost_by if operator.grouping == "online_shuffle" else operator.key,
                 topology.predecessors(operator.name),
                 operator.grouping_options,

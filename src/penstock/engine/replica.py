@@ -1,24 +1,26 @@
-"""What runs in a partition: a replica of an operator, a slot of a source, or the way past a stage."""
+"""What runs in a partition that is a replica of an operator."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 
 from penstock.engine.agent import Agent, Role, agent_for
-from penstock.engine.bundle import NUDGE, Events, Unpacker, read_header
+from penstock.engine.bundle import Events, Unpacker, read_header
 from penstock.engine.inbox import Arrival, Inbox
 from penstock.engine.lifecycle import opened
 from penstock.engine.messages import Report, Routing
 from penstock.engine.online_replica import online_replica
-from penstock.engine.outbox import Outbox, rows_of, warm_up
+from penstock.engine.outbox import Outbox, warm_up
 from penstock.engine.program import Program
+from penstock.engine.stateful import StatefulReplica, tables_of
 from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters
+from penstock.state.handover import Table
 
 FLUSH_S = 0.004  # what has been emitted leaves at the latest after this long,
 BUSY_FLUSH_S = 0.03  # or after this long, in larger bundles, when many events wait
@@ -27,21 +29,7 @@ TOGETHER_S = 0.02  # process_many gets no more events than take about this long,
 BEHIND_S = 0.25  # or this long when many more wait
 MOST_AT_ONCE = 4096
 ROUTING_TIMEOUT_S = 10.0
-
-
-def pass_by(program: Program, level: int, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Send bundles that skip this stage on their way."""
-    for batch in batches:
-        partitions: list[int] = []
-        bundles: list[bytes] = []
-        for bundle in batch.column(1).to_pylist():
-            if bundle:
-                header = read_header(bundle)
-                partition = program.layout.next_partition(level, header.level, header.partition)
-                partitions += [partition] * (2 if program.realtime else 1)
-                bundles += [bundle, NUDGE] if program.realtime else [bundle]
-        if bundles:
-            yield rows_of(partitions, bundles)
+TURN_S = 0.01
 
 
 class OperatorReplica:
@@ -63,6 +51,12 @@ class OperatorReplica:
         self._at_once = 1  # events given to process_many in one call
         self._online = online_replica(program, name, self._outbox.mail)
         self._report = report_of(program, name, replica, batch, self._counters)
+        self._tables: dict[str, Table] = {}
+        self._stateful: StatefulReplica | None = None
+        self._one: Callable[[Any], Any] = self._operator.one
+        if self._operator.spec.state is not None:
+            self._stateful = StatefulReplica(program, self._operator, self._report, self._agent)
+            self._one = self._stateful.process
 
     def run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         """Work off the batch."""
@@ -77,33 +71,74 @@ class OperatorReplica:
         self._bound(inbox)
         inbox.start()
         yield from warm_up(program, self._level, self._report.batch)
-        agent.join(Role(self._report, lambda counters: setattr(counters, "queued", inbox.waiting), outbox.mail))
+        role = Role(self._report, self._refresh, outbox.mail)
+        if program.needs_tables(self._name):
+            self._begin(role)
+        agent.join(role)
         if program.realtime:
             agent.wait_for_routing(ROUTING_TIMEOUT_S)
-        routing = self._routing
-        flushed = time.perf_counter()
+            self._await_turn()
+        if self._stateful is not None:
+            self._stateful.begin(self._tables[self._name], role)
+        self._flushed = time.perf_counter()
         while (events := self._next(inbox)) is not None:
             self._bound(inbox)
-            index, stop = 0, len(events.ids)
-            while index < stop:
+            yield from self._play(events, inbox)
+        role.on_tables = None
+        if self._stateful is not None:
+            role.on_tables = self._stateful.wake
+            yield from self._play(self._stateful.end(), inbox)
+        if (rows := outbox.rows(self._routing())) is not None:
+            yield rows
+        role.on_tables = None
+        if self._stateful is not None:
+            self._stateful.write()
+        agent.wake()
+
+    def _play(self, events: Events[Any], inbox: Inbox) -> Iterator[pa.RecordBatch]:
+        """Work off events, and send what was emitted when it is time to; markers leave with or without events."""
+        index, stop = 0, len(events.ids)
+        while True:
+            if index < stop:
                 done = self._work(events, index, stop)
                 inbox.finish(done - index)
                 index = done
-                now = time.perf_counter()
-                if now - flushed >= self._flush_s() or (index >= stop and inbox.empty()):
-                    if (rows := outbox.rows(routing())) is not None:
-                        yield rows
-                    flushed = time.perf_counter()
-        if (rows := outbox.rows(routing())) is not None:
-            yield rows
-        agent.wake()
+            if time.perf_counter() - self._flushed >= self._flush_s() or (index >= stop and inbox.empty()):
+                if (rows := self._outbox.rows(self._routing())) is not None:
+                    yield rows
+                self._flushed = time.perf_counter()
+            if index >= stop:
+                return
+
+    def _begin(self, role: Role) -> None:
+        """Learn who owns which key groups, from the driver, and look again whenever they change."""
+        self._tables = tables_of(self._program, self._agent, self._report)
+        self._outbox.begin(self._tables)
+        if self._program.realtime:
+            role.on_tables = self._inbox.wake
+            self._inbox.wake()  # they may have changed already
+
+    def _refresh(self, counters: ReplicaCounters) -> None:
+        counters.queued = self._inbox.waiting
+        if self._stateful is not None:
+            self._stateful.count()
+
+    def _await_turn(self) -> None:
+        """Where order counts: process nothing before the shift before has finished."""
+        if self._operator.spec.in_order:
+            while self._agent.routing.turn < self._program.shift and not self._inbox.broken:
+                time.sleep(TURN_S)
 
     def _next(self, inbox: Inbox) -> Events[Any] | None:
         """The next events; for process_many, as many as wait and fit into one call."""
         arrival = inbox.take()
         if arrival is None:
             return None
+        if not arrival.count:
+            return self._stateful.turn(arrival) if self._stateful is not None else Events([], [], [])
         events = self._decode(arrival)
+        if self._stateful is not None:
+            return self._stateful.admit(events)
         while self._operator.many is not None and len(events.ids) < self._at_once and not inbox.ending():
             if (more := inbox.take()) is not None:
                 added = self._decode(more)
@@ -164,7 +199,7 @@ class OperatorReplica:
             self._at_once = max(1, self._at_once // 2)
 
     def _work_each(self, events: Events[Any], index: int, stop: int, deadline: float) -> int:
-        run, ids, born = self._operator.one, events.ids, events.born
+        run, ids, born = self._one, events.ids, events.born
         t_out_s, context = self._program.limits.t_out_s, self._operator.context
         processed, started = 0, time.perf_counter()
         ages_ms: list[float] = []

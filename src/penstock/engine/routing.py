@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from penstock.engine.messages import OperatorRouting, Routing
 from penstock.errors import InputError
 from penstock.metrics.utilisation import Utilisation
+from penstock.state.handover import Coordinator, Table
+from penstock.state.key_groups import first_owners
 from penstock.topology import Topology
+
+T = TypeVar("T")
 
 
 class RoutingTable:
@@ -23,7 +27,13 @@ class RoutingTable:
         for name in replicas:
             topology[name]
         first = {name: chosen(topology, name, replicas.get(name, 1), ()) for name in topology.in_order()}
-        self.current = Routing(1, {name: OperatorRouting(active) for name, active in first.items()})
+        self._coordinators = {
+            name: Coordinator(Table(1, first_owners(operator.state.groups, first[name])))
+            for name, operator in topology.operators.items()
+            if operator.state is not None
+        }
+        operators = {name: OperatorRouting(active, table=self._table(name)) for name, active in first.items()}
+        self.current = Routing(1, operators)
         self.on_change: Callable[[Routing], None] = lambda _: None
 
     @property
@@ -36,7 +46,9 @@ class RoutingTable:
         with self._lock:
             operator = self.current.operators[self._topology[name].name]
             active = chosen(self._topology, name, replicas, operator.active)
-            changed = msgspec.structs.replace(operator, active=active)
+            if name in self._coordinators:
+                self._coordinators[name].want(active)
+            changed = msgspec.structs.replace(operator, active=active, table=self._table(name))
             self._change(operators=self.current.operators | {name: changed})
             return active
 
@@ -54,6 +66,34 @@ class RoutingTable:
                     )
             if operators != self.current.operators:
                 self._change(operators=operators)
+
+    def coordinate(self, act: Callable[[dict[str, Coordinator]], T]) -> T:
+        """Do something with the owners of key groups; what changes of them is published."""
+        with self._lock:
+            result = act(self._coordinators)
+            operators = self.current.operators
+            changed = {
+                name: msgspec.structs.replace(operators[name], table=coordinator.table)
+                for name, coordinator in self._coordinators.items()
+                if operators[name].table != coordinator.table
+            }
+            if changed:
+                self._change(operators=operators | changed)
+            return result
+
+    def roll_back(self) -> None:
+        """While nothing runs: whoever owned key groups before a change that is not finished owns them again."""
+        with self._lock:
+            operators = dict(self.current.operators)
+            for name, coordinator in self._coordinators.items():
+                if coordinator.moving:
+                    coordinator.roll_back()
+                    active = tuple(sorted(set(coordinator.table.owners)))
+                    operators[name] = msgspec.structs.replace(operators[name], active=active, table=coordinator.table)
+            self._change(operators=operators)
+
+    def _table(self, name: str) -> Table | None:
+        return self._coordinators[name].table if name in self._coordinators else None
 
     def change(self, **changes: Any) -> Routing:
         """Change anything else of it (epoch, stopping, closing)."""

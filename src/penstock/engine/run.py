@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import secrets
 import shutil
@@ -10,10 +11,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import cloudpickle
+import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.engine.binding import AnySource, bind_sources
@@ -22,28 +25,35 @@ from penstock.engine.clock import SteadyClock
 from penstock.engine.drain import ask_all, await_drained
 from penstock.engine.exchange import Exchange
 from penstock.engine.feed import UtilisationFeed
-from penstock.engine.generations import check_pools, turn_over
+from penstock.engine.handovers import Handovers
 from penstock.engine.layout import Layout, lay_out
 from penstock.engine.ledger import Ledger
-from penstock.engine.messages import BatchEnd, OnlineNews, OperatorRouting, Reports, StartQuery
+from penstock.engine.messages import OnlineNews, OperatorRouting, Reports, TablesQuery
+from penstock.engine.numbers import shift_of
 from penstock.engine.options import RunOptions
 from penstock.engine.places import ReplicaPlace, executors_of
 from penstock.engine.positions import Positions
 from penstock.engine.program import Channel, Limits, Program, edges_of
 from penstock.engine.queries import MicroBatchQuery, Query, RealTimeQuery
+from penstock.engine.resuming import Resumed, carry_on, go_on_in_place
+from penstock.engine.rota import Books, Rota
 from penstock.engine.routing import RoutingTable
+from penstock.engine.run_file import run_file
 from penstock.engine.session import REALTIME, check_java, check_session, check_slots, open_session
+from penstock.engine.shifts import check_pools
+from penstock.engine.state_files import StateFiles
 from penstock.engine.supervisor import Supervisor
 from penstock.errors import EngineError, InputError
 from penstock.grouping.names import SIMULATED_ONLY
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.utilisation import Utilisation
+from penstock.state.handover import Table
 from penstock.topology import Topology
 from penstock.topology.event_type import event_type
 
 log = logging.getLogger(__name__)
 
-SPARE_SLOTS = 2
+SPARE_SLOTS = 2  # besides those of two shifts at once
 HEAD_START_S = 0.2  # between "all are ready" and the first event
 
 
@@ -66,7 +76,10 @@ class Run:
         self.topology = topology
         self.options = options or RunOptions()
         self.sources = bind_sources(topology, sources, self.options)
-        self.id = secrets.token_hex(6)
+        self._file = run_file(self.options.folder, topology, self.options, secrets.token_hex(6))
+        self.id = self._file.id
+        self.carried_on = self._file.generation + 1  # starts of the query under earlier drivers; 0 for a new run
+        self._resumed = Resumed(0, {})
         self._routing = RoutingTable(topology, replicas or {})
         self._ledger = Ledger(topology)
         self._exchange = Exchange()
@@ -74,10 +87,11 @@ class Run:
         self._spark = spark
         self._owns_spark = spark is None
         self._own_folder = self.options.folder is None
-        self._layout = self._full_layout()
+        self._first_layout = self._full_layout()
         self._stopped = threading.Event()
         self.clock = SteadyClock(self._stopped)
-        self._supervisor: Supervisor | None = None
+        self._rota: Rota | None = None
+        self._generations = itertools.count(self._file.generation + 1)
         self._feed = UtilisationFeed(self.counters, self._routing.use)
 
     # ── life ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -90,9 +104,7 @@ class Run:
         try:
             self._open_spark()
             self._open_channel()
-            self._supervisor = Supervisor(self._query(), self._program, self.options)
-            self._supervisor.start()
-            self._await_ready()
+            self._open_rota()
             if any(operator.grouping == "load_balancing" for operator in self.topology.operators.values()):
                 self._feed.start()
         except BaseException as error:
@@ -103,7 +115,7 @@ class Run:
 
     def stop(self, timeout_s: float = 30.0) -> bool:
         """Stop the sources, finish what is in flight within the time, end the query; whether all was finished."""
-        if self._supervisor is None or self._stopped.is_set():
+        if self._rota is None or self._stopped.is_set():
             return True
         finished = False
         try:
@@ -119,8 +131,10 @@ class Run:
 
     def stop_sources(self) -> None:
         """Let no more events in; what is in flight goes on."""
-        if self._supervisor is not None:
-            self._supervisor.finishing = any(isinstance(source, DataFrame) for source in self.sources.values())
+        if self._rota is not None:
+            self._rota.current.supervisor.finishing = any(
+                isinstance(source, DataFrame) for source in self.sources.values()
+            )
         self._routing.change(stopping=True)
 
     def stopped(self) -> bool:
@@ -160,33 +174,23 @@ class Run:
         self._feed.stop()
         self._routing.use(utilisation)
 
-    def lay_out_anew(
-        self,
-        pools: Mapping[str, Sequence[int]],
-        between: Callable[[], None] = lambda: None,
-        timeout_s: float = 30.0,
-    ) -> float:
-        """Have other pools from now on: a new generation of the query, with nothing lost; how long events stood still.
+    def lay_out_anew(self, pools: Mapping[str, Sequence[int]]) -> float:
+        """Have other pools, or the same on other workers, with nothing lost; how long no source could send.
 
-        The sources wait, what is in flight is finished, and the query starts again over the new pools; `between` is
-        called while no query runs. If finishing takes longer than the time, everything goes on as it was, and an
-        EngineError says so.
+        The next shift starts while the present one goes on. When it is ready it takes over, and the present one
+        finishes what it has. If the next is not ready in time, everything goes on as it was, and an EngineError says
+        so.
         """
         if self.options.mode != "realtime":
             raise InputError("pools: in micro-batch mode every batch is laid out anew over the active replicas")
+        if self._rota is None:
+            raise EngineError("the run has not been started")
         check_pools(self.topology, pools, self.active)
-        layout = lay_out(self.topology, pools, self.options.source_slots)
-        begun, stopping = time.monotonic(), self._routing.current.stopping
-        self._routing.change(stopping=True)
-        try:
-            if not self.wait_drained(timeout_s):
-                raise EngineError(f"pools stay as they are: events were still in flight after {timeout_s:g} s")
-            assert self._supervisor is not None
-            self._supervisor.renew(lambda generation: self._turn_over(layout, generation, between))
-            self._await_heard()
-        finally:
-            self._routing.change(stopping=stopping)
-        return time.monotonic() - begun
+        return self._rota.take_over(lay_out(self.topology, pools, self.options.source_slots))
+
+    def wait_settled(self, timeout_s: float) -> bool:
+        """Wait until no earlier shift is at work any more; False if the time is over first."""
+        return self._rota is None or self._rota.wait_settled(timeout_s)
 
     @property
     def pools(self) -> dict[str, tuple[int, ...]]:
@@ -201,7 +205,7 @@ class Run:
 
     def counters(self) -> RunCounters:
         """What the run has done so far, as of the replicas' last reports."""
-        restarts = self._supervisor.restarts if self._supervisor else 0
+        restarts = self._rota.restarts if self._rota else 0
         return self._ledger.counters(self.clock.now(), self._routing.active, restarts)
 
     def fresh_counters(self, timeout_s: float = 0.5) -> RunCounters:
@@ -245,9 +249,14 @@ class Run:
     @property
     def failure(self) -> EngineError | None:
         """Why the run has ended for good, if it has."""
-        return self._supervisor.failure if self._supervisor else None
+        return self._rota.failure if self._rota else None
 
     # ── parts ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _layout(self) -> Layout:
+        """Of the shift at work."""
+        return self._rota.current.layout if self._rota is not None else self._first_layout
 
     def _full_layout(self) -> Layout:
         pools = {name: range(operator.pool) for name, operator in self.topology.operators.items()}
@@ -258,7 +267,7 @@ class Run:
         if self._spark is None:
             settings = (REALTIME if self.options.mode == "realtime" else {}) | self.options.spark
             check_slots(settings.get("spark.master", ""), needed)
-            self._spark = open_session(self._layout.tasks + SPARE_SLOTS, settings, self.folder / "spark.log")
+            self._spark = open_session(2 * self._layout.tasks + SPARE_SLOTS, settings, self.folder / "spark.log")
         else:
             check_session(self._spark, needed, REALTIME if self.options.mode == "realtime" else {})
 
@@ -269,27 +278,65 @@ class Run:
             host = "127.0.0.1"
         self._server = ControlServer(self.id, self._secret, host or "127.0.0.1")
         self._server.on_reports = self._hear
-        self._server.on_question = self._answer
+        self._server.on_tables = self._tables
+        kept = [name for name, operator in self.topology.operators.items() if operator.state is not None]
+        files = {name: StateFiles(self.folder / "state" / name) for name in kept}
+        self._handovers = Handovers(self._routing, files, self.options.handover_timeout_s)
+        self._handovers.roll_back = self._roll_back
         self._routing.on_change = self._server.publish
         self._channel = Channel(host or "127.0.0.1", self._server.start(), self._secret, self.options.report_every_s)
         self._server.publish(self._routing.current)
         self._positions = Positions(self.folder / "positions.json")
+        own = [name for name, source in self.sources.items() if not isinstance(source, DataFrame)]
+        slots = [(slot.operator, slot.replica) for slot in self._first_layout.stages[0] if slot.operator in own]
+        go_on = carry_on if self.options.mode == "realtime" else go_on_in_place
+        self._resumed = go_on(self._positions, self.folder / "checkpoint", slots, files.values())
 
-    def _query(self) -> Query:
+    def _open_rota(self) -> None:
+        """Start the first shift; the sources begin when all its replicas are ready."""
+        books = Books(self._routing, self._ledger, self._positions, self._ask_all, self._handovers)
+        self._rota = Rota(
+            books,
+            self._supervise,
+            ready_within_s=self.options.start_timeout_s,
+            log_file=self.folder / "spark.log",
+            first=self._resumed.shift,
+        )
+        self._server.on_question = self._rota.answer
+        self._rota.open(self._first_layout)
+        self._handovers.start()
+        if self.options.mode == "realtime":
+            self._rota.await_ready(self._rota.current)
+            self._begin_sources()
+
+    def _supervise(self, shift: int, layout: Layout) -> Supervisor:
+        """Who runs a shift."""
+        first: list[int] = []
+
+        def program(generation: int) -> Program:
+            first.append(generation)
+            return replace(self._program(generation, layout), shift=shift, first_generation=first[0])
+
+        return Supervisor(self._query(shift), program, self.options, self._generations)
+
+    def _query(self, shift: int) -> Query:
         assert self._spark is not None
-        checkpoint = self.folder / "checkpoint"
+        checkpoint = self.folder / "checkpoint" / str(shift)
         if self.options.mode == "realtime":
             return RealTimeQuery(self._spark, checkpoint, self.options.checkpoint_every_s)
-        self._routing.change(epoch_s=time.time() + HEAD_START_S)
+        self._begin_sources()
         return MicroBatchQuery(
             self._spark, checkpoint, self.topology, self.sources, self._positions, self._batch_routing
         )
 
     def _batch_routing(self) -> tuple[Mapping[str, OperatorRouting], float, bool]:
+        self._handovers.settle()
         current = self._routing.current
         return current.operators, current.epoch_s or 0.0, current.stopping
 
-    def _program(self, generation: int) -> Program:
+    def _program(self, generation: int, layout: Layout) -> Program:
+        self._file = msgspec.structs.replace(self._file, generation=generation)
+        self._file.write(self.folder)
         topology = self.topology
         frames = [name for name, source in self.sources.items() if isinstance(source, DataFrame)]
         blobs = {name: cloudpickle.dumps((one, event_type(one.run))) for name, one in topology.operators.items()}
@@ -298,7 +345,7 @@ class Run:
             run=self.id,
             generation=generation,
             realtime=self.options.mode == "realtime",
-            layout=self._layout,
+            layout=layout,
             channel=self._channel,
             limits=Limits(self.options.t_out_s, self.options.q_size),
             edges=edges_of(topology),
@@ -308,52 +355,42 @@ class Run:
             frame_source=frames[0] if frames else None,
             path=tuple(str(Path(entry).resolve()) for entry in sys.path),
             labels={name: str(thing) for name, thing in (topology.sources | topology.operators).items()},
+            state_folder=str((self.folder / "state").resolve()),
         )
 
     def _hear(self, reports: Reports) -> list[OnlineNews]:
         self._ledger.enter(reports, self.clock.now())
+        self._handovers.hear(reports)
+        reports.online = [one for one in reports.online if shift_of(one.batch) == self._ledger.current]
         return self._exchange.enter(reports)
 
-    def _answer(self, question: StartQuery | BatchEnd) -> int:
-        if self._supervisor is None or question.generation != self._supervisor.generation:
-            raise EngineError(f"a replica of generation {question.generation} asked; it has been replaced")
-        slot = (question.source, question.slot)
-        if isinstance(question, StartQuery):
-            return self._positions.start(question.batch, slot)
-        return self._positions.end(question.batch, slot, question.position)
+    def _tables(self, question: TablesQuery) -> dict[str, Table]:
+        assert self._rota is not None
+        self._rota.check(question)
+        return self._handovers.tables(question)
 
-    def _turn_over(self, layout: Layout, generation: int, between: Callable[[], None]) -> None:
-        turn_over(self.topology, self._ledger, self._positions, generation)
-        self._layout = layout
-        between()
+    def _roll_back(self) -> None:
+        assert self._rota is not None
+        self._rota.current.supervisor.renew(self._routing.roll_back)
 
-    def _await_ready(self) -> None:
-        if self.options.mode != "realtime":
-            return
-        self._await_heard()
-        self._routing.change(epoch_s=time.time() + HEAD_START_S)
-
-    def _await_heard(self) -> None:
-        """Wait until every replica of this generation has reported."""
-        wanted = {(s.operator, s.replica) for stage in self._layout.stages for s in stage if s.operator}
-        deadline = time.monotonic() + self.options.start_timeout_s
-        assert self._supervisor is not None
-        while missing := wanted - self._ledger.heard(self._supervisor.generation):
-            self._raise_if_failed()
-            if time.monotonic() > deadline:
-                raise EngineError(
-                    f"{len(missing)} of {len(wanted)} replicas were not ready within "
-                    f"{self.options.start_timeout_s:g} s; Spark's log: {self.folder / 'spark.log'}"
-                )
-            time.sleep(0.05)
+    def _begin_sources(self) -> None:
+        """They began when the run did, whoever drives it."""
+        epoch_s = self._file.epoch_s or time.time() + HEAD_START_S
+        self._file = msgspec.structs.replace(self._file, epoch_s=epoch_s)
+        self._file.write(self.folder)
+        self._routing.change(epoch_s=epoch_s)
 
     def _all_sent(self) -> bool:
         sent = self.counters().sources
         return all(
-            source.total is not None and sent[name] >= source.total
+            source.total is not None and sent[name] + self._sent_before(name) >= source.total
             for name, source in self.sources.items()
             if not isinstance(source, DataFrame)
         ) and not any(isinstance(source, DataFrame) for source in self.sources.values())
+
+    def _sent_before(self, source: str) -> int:
+        """Events that an earlier driver of the run had sent, and that are not sent again."""
+        return sum(position for (name, _), position in self._resumed.begin.items() if name == source)
 
     def _raise_if_failed(self) -> None:
         if (failure := self.failure) is not None:
@@ -375,8 +412,10 @@ class Run:
     def _shut_down(self) -> None:
         self._stopped.set()
         self._feed.stop()
-        if self._supervisor is not None:
-            self._supervisor.stop()
+        if hasattr(self, "_handovers"):
+            self._handovers.stop()
+        if self._rota is not None:
+            self._rota.stop()
             self._routing.change(closing=True)  # agents in processes that live on end, too
         if self._owns_spark and self._spark is not None:
             with contextlib.suppress(Exception):

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from penstock.engine.numbers import first_batch
 from penstock.engine.program import Program
 
 Batches = Iterable[Any]
@@ -27,13 +28,15 @@ def play(program: Program, level: int, batches: Batches) -> Iterator[Any]:
     from pyspark import TaskContext
 
     from penstock.engine.ingest import SourceSlot, ingest_rows
-    from penstock.engine.replica import OperatorReplica, pass_by
+    from penstock.engine.pass_by import pass_by
+    from penstock.engine.replica import OperatorReplica
 
     task = TaskContext.get()
     if task is None:
         raise RuntimeError("a stage runs in a Spark task only")
     sys.path += [entry for entry in program.path if entry not in sys.path]
-    batch = program.batch if program.batch is not None else int(task.getLocalProperty("streaming.sql.batchId") or 0)
+    number = program.batch if program.batch is not None else int(task.getLocalProperty("streaming.sql.batchId") or 0)
+    batch = first_batch(program.shift) + number
     if level == 0 and program.frame_source is not None:
         yield from ingest_rows(program, task.partitionId(), batch, batches)
         return

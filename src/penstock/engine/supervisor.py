@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -27,16 +28,23 @@ LONGEST_BACKOFF_S = 10.0
 class Supervisor:
     """A thread that watches the query; every start is a new generation of the program."""
 
-    def __init__(self, query: Query, program: Callable[[int], Program], options: RunOptions) -> None:
+    def __init__(
+        self,
+        query: Query,
+        program: Callable[[int], Program],
+        options: RunOptions,
+        numbers: Iterator[int] | None = None,
+    ) -> None:
         self._query = query
         self._program = program
         self._options = options
+        self._numbers = numbers if numbers is not None else itertools.count()  # of generations, also of other shifts
         self._running: StreamingQuery | None = None
         self._not_started = ""
         self._stopping = threading.Event()
         self._changing = threading.Lock()
         self._thread = threading.Thread(target=self._watch, name="penstock-supervisor", daemon=True)
-        self.generation = 0
+        self.generation = next(self._numbers)
         self.restarts = 0
         self.finishing = False  # the sources are stopped: a query that ends has done its work
         self.causes: list[str] = []
@@ -44,7 +52,7 @@ class Supervisor:
 
     def start(self) -> None:
         """Start the first generation and watch it."""
-        self._running = self._query.start(self._program(0))
+        self._running = self._query.start(self._program(self.generation))
         self._thread.start()
 
     def stop(self) -> None:
@@ -56,14 +64,14 @@ class Supervisor:
             with contextlib.suppress(Exception):
                 self._running.stop()
 
-    def renew(self, between: Callable[[int], None]) -> None:
-        """End the query, call `between` with the next generation, and start that; it does not count as a restart."""
+    def renew(self, between: Callable[[], None]) -> None:
+        """End the query, call `between`, and start the next generation; it does not count as a restart."""
         with self._changing:
             if self._running is not None:
                 with contextlib.suppress(Exception):  # it says so when a batch is cut short, which is what is wanted
                     self._running.stop()
-            between(self.generation + 1)
-            self.generation += 1
+            between()
+            self.generation = next(self._numbers)
             self._start()
 
     def _watch(self) -> None:
@@ -94,7 +102,7 @@ class Supervisor:
         log.warning("the query died (%s); restart %d of %d", cause, tries, self._options.retries)
         if self._stopping.wait(min(FIRST_BACKOFF_S * 2 ** (tries - 1), LONGEST_BACKOFF_S)):
             return
-        self.generation += 1
+        self.generation = next(self._numbers)
         self.restarts += 1
         self._start()
 

@@ -36,7 +36,9 @@ class Wire:
             return
         if self._routed is None or self._routed[1] != me:
             self._seat(me)
-        self._follow(Receivers(mine.active, mine.utilisation, mine.step, routing.version))
+        here = tuple(r for r in mine.active if self._program.layout.has(self.edge.receiver, r))
+        active = here or self._program.layout.replicas(self.edge.receiver)[:1]  # another shift has other pools
+        self._follow(Receivers(active, mine.utilisation, mine.step, routing.version))
         self._routed = (mine, me)
 
     def _seat(self, me: Sender) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 from penstock.errors import InputError
 from penstock.grouping.base import Grouping, Receivers, Sender
 from penstock.grouping.fields import Fields, stable_hash
+from penstock.grouping.key_groups import KeyGroups
 from penstock.grouping.load_balancing import LoadBalancing
-from penstock.grouping.names import GROUPINGS
+from penstock.grouping.names import GROUPINGS, WITH_STATE
 from penstock.grouping.online_shuffle import OnlineShuffle, OnlineShuffleOptions, Sketching
 from penstock.grouping.shuffle import Shuffle
 from penstock.names import hint
@@ -25,6 +26,8 @@ def make_grouping(name: str, sender: Sender, key: Key = None, options: OnlineShu
         return LoadBalancing(sender)
     if name == "fields" and key is not None:
         return Fields(key)
+    if name == WITH_STATE and key is not None:
+        return KeyGroups(key)
     if name == "online_shuffle":
         return make_online_shuffle(sender, key, options)
     near = "" if name in GROUPINGS else hint(name, GROUPINGS)
@@ -64,6 +67,7 @@ __all__ = [
     "GROUPINGS",
     "Fields",
     "Grouping",
+    "KeyGroups",
     "LoadBalancing",
     "OnlineShuffle",
     "OnlineShuffleOptions",

@@ -15,6 +15,7 @@ class Receivers:
     utilisation: dict[int, float] = field(default_factory=dict)  # U_j of the last interval, where known
     step: float = 0.0  # et / td: what one event adds to U
     version: int = 0  # grows with every publication
+    owners: tuple[int, ...] = ()  # of the key groups, where the operator keeps state
 
 
 @dataclass(frozen=True, slots=True)

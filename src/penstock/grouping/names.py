@@ -1,4 +1,5 @@
 """The groupings by name."""
 
 GROUPINGS = ("shuffle", "fields", "load_balancing", "online_shuffle")
+WITH_STATE = "key_groups"  # of operators that keep state, and only theirs
 SIMULATED_ONLY = ("least_work",)  # knows the true times, which no sender can

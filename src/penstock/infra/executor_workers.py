@@ -99,13 +99,14 @@ class ExecutorWorkers:
         del self._workers[name]
         self._ask()
 
-    def executor(self, name: str) -> str | None:
-        """The executor of a worker; None while it starts."""
-        return self._known(name).executor
+    def executors(self, name: str) -> tuple[str, ...]:
+        """The executor of a worker; none while it starts."""
+        executor = self._known(name).executor
+        return () if executor is None else (executor,)
 
-    def worker_of(self, executor: str) -> str | None:
-        """The worker that an executor is."""
-        return next((name for name, one in self._workers.items() if one.executor == executor), None)
+    def named(self, host: str) -> str | None:
+        """The worker that an executor is; replicas on it report its number."""
+        return next((name for name, one in self._workers.items() if one.executor == host), None)
 
     def _look(self) -> None:
         """Take in what has registered and what is gone."""

@@ -41,6 +41,7 @@ class StandaloneOptions:
 class _Started:
     process: Process
     port: int
+    web_port: int
     since_s: float
     state: WorkerState = WorkerState.STARTING
 
@@ -139,12 +140,13 @@ class StandaloneCluster:
     def add(self, region: str = REGION, size: WorkerSize | None = None) -> str:  # noqa: ARG002 - there is one of each
         """Start a Worker."""
         self._count += 1
-        name, port = f"worker-{self._count}", free_port()
-        arguments = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(free_port())]
+        name, port, web_port = f"worker-{self._count}", free_port(), free_port()
+        arguments = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web_port)]
         arguments += ["--cores", str(self.options.cores), "--memory", f"{self.options.memory_mb}M"]
         arguments += ["--work-dir", str(self.folder / name), self.url]
-        process = self._launch("org.apache.spark.deploy.worker.Worker", arguments, name, {WORKER_NAME: name})
-        self._workers[name] = _Started(process, port, self._now())
+        told = {} if self._lasting else {WORKER_NAME: name}  # others look at executors, and do not know our names
+        process = self._launch("org.apache.spark.deploy.worker.Worker", arguments, name, told)
+        self._workers[name] = _Started(process, port, web_port, self._now())
         return name
 
     def drain(self, name: str) -> None:
@@ -159,6 +161,15 @@ class StandaloneCluster:
         """Stop it, and with it its executors."""
         end_process(self._known(name).process)
         self._forget(name)
+
+    def executors(self, name: str) -> tuple[str, ...]:
+        """The executors that run on a Worker, by their numbers in the application; for one application at a time."""
+        told = _told(f"http://127.0.0.1:{self._known(name).web_port}") or {}
+        return tuple(str(one["id"]) for one in told.get("executors", ()))
+
+    def named(self, host: str) -> str | None:
+        """The Worker that a process which reports this name sits on."""
+        return host if host in self._workers else None
 
     def pid(self, name: str) -> int:
         """The id of a Worker's process."""
@@ -202,9 +213,15 @@ class StandaloneCluster:
 
 def asked_master(web_url: str, url: str) -> dict[str, Any] | None:
     """What the Master of that URL says on its page; None if it is not there, or somebody else is."""
+    told = _told(web_url)
+    return told if told is not None and told.get("url") == url else None
+
+
+def _told(web_url: str) -> dict[str, Any] | None:
+    """What a Master or Worker says on its page; None while it does not answer."""
     try:
         with _DIRECT.open(f"{web_url}/json/", timeout=5) as answer:
             told = json.loads(answer.read())
     except (OSError, ValueError):
         return None
-    return told if isinstance(told, dict) and told.get("url") == url else None
+    return told if isinstance(told, dict) else None

@@ -17,6 +17,7 @@ class WorkerState(StrEnum):
     """Where a worker is in its life; one that has ended is not listed any more."""
 
     STARTING = "starting"
+    JOINING = "joining"  # it is up; replicas are being put on it
     AVAILABLE = "available"
     DRAINING = "draining"
 

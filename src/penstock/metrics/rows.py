@@ -93,6 +93,51 @@ class TimetableRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerRow:
+    """One worker at the end of an interval: C_n, A_n and U_n."""
+
+    number: int
+    time_s: float
+    worker: str
+    region: str
+    state: str  # starting, available or draining
+    capacity: int  # replicas that it can host
+    hosted: int  # active replicas and sources that it hosts
+    utilisation: float | None  # busy shares of what it hosts, by its capacity; None until that is known
+    price: float  # per second
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagerRow:
+    """One word of one manager, by its place in all that was said in the run; what is missing was not kept."""
+
+    sequence: int
+    time_s: float
+    who: str
+    word: str  # proposed, granted, refused, done, cancelled, lost
+    subject: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseRow:
+    """A change of workers, for which the next shift took over: how long no source could send."""
+
+    time_s: float
+    why: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LevelRows:
+    """What an interval shows of the workers: how they are, and what is new of managers and pauses."""
+
+    workers: tuple[WorkerRow, ...] = ()
+    managers: tuple[ManagerRow, ...] = ()
+    pauses: tuple[PauseRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalRecord:
     """All rows of one interval; written together or not at all."""
 
@@ -101,3 +146,4 @@ class IntervalRecord:
     forecasts: tuple[ForecastRow, ...] = ()
     decisions: tuple[DecisionRow, ...] = ()
     timetables: tuple[TimetableRow, ...] = ()
+    levels: LevelRows = LevelRows()

@@ -1,6 +1,6 @@
 """The store's tables, made from the row classes: a column for each field, under the same name.
 
-Version 2 added the table `timetables` and left the others as they were.
+Version 2 added the table `timetables`, version 3 `workers`, `managers` and `pauses`; the others stay as they were.
 """
 
 from __future__ import annotations
@@ -11,11 +11,22 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import sqlalchemy as sa
 
-from penstock.metrics.rows import DecisionRow, ForecastRow, IntervalRow, OperatorRow, RunRow, TimetableRow
+from penstock.metrics.rows import (
+    DecisionRow,
+    ForecastRow,
+    IntervalRow,
+    ManagerRow,
+    OperatorRow,
+    PauseRow,
+    RunRow,
+    TimetableRow,
+    WorkerRow,
+)
 
-VERSION = 2  # grows with every change of the tables
+VERSION = 3  # grows with every change of the tables
 OLDEST = 1  # that lacks nothing but whole tables, which can be added
 WITH_TIMETABLES = 2
+WITH_WORKERS = 3
 
 _TYPES: dict[type, sa.types.TypeEngine[Any]] = {
     int: sa.BigInteger(),
@@ -51,3 +62,6 @@ operators = _table("operators", OperatorRow, "number", "operator")
 forecasts = _table("forecasts", ForecastRow, "number", "series", "step")
 decisions = _table("decisions", DecisionRow, "number", "operator")
 timetables = _table("timetables", TimetableRow, "number", "operator", "step")
+workers = _table("workers", WorkerRow, "number", "worker")
+managers = _table("managers", ManagerRow, "sequence")
+pauses = _table("pauses", PauseRow, "time_s", "why")

@@ -27,12 +27,26 @@ from penstock.metrics.rows import (
     ForecastRow,
     IntervalRecord,
     IntervalRow,
+    ManagerRow,
     OperatorRow,
+    PauseRow,
     RunRow,
     TimetableRow,
+    WorkerRow,
 )
 
-Row = TypeVar("Row", RunRow, IntervalRow, OperatorRow, ForecastRow, DecisionRow, TimetableRow)
+Row = TypeVar(
+    "Row",
+    RunRow,
+    IntervalRow,
+    OperatorRow,
+    ForecastRow,
+    DecisionRow,
+    TimetableRow,
+    WorkerRow,
+    ManagerRow,
+    PauseRow,
+)
 
 _CONNECT_TIMEOUT_S = 5
 
@@ -102,6 +116,9 @@ class Store:
             (schema.forecasts, record.forecasts),
             (schema.decisions, record.decisions),
             (schema.timetables, record.timetables),
+            (schema.workers, record.levels.workers),
+            (schema.managers, record.levels.managers),
+            (schema.pauses, record.levels.pauses),
         )
         with self._engine.begin() as connection:
             for table, rows in parts:
@@ -137,6 +154,22 @@ class Store:
         if self.version < schema.WITH_TIMETABLES:
             return []
         return self._read(TimetableRow, _of_run(schema.timetables, run, operator))
+
+    def workers(self, run: str) -> list[WorkerRow]:
+        """A run's workers at the end of each interval; none in a store from before they were kept."""
+        return self._read(WorkerRow, _of_run(schema.workers, run)) if self._has_workers else []
+
+    def managers(self, run: str) -> list[ManagerRow]:
+        """What a run's managers said, in order."""
+        return self._read(ManagerRow, _of_run(schema.managers, run)) if self._has_workers else []
+
+    def pauses(self, run: str) -> list[PauseRow]:
+        """When a run's sources stood still for a change of its workers."""
+        return self._read(PauseRow, _of_run(schema.pauses, run)) if self._has_workers else []
+
+    @property
+    def _has_workers(self) -> bool:
+        return self.version >= schema.WITH_WORKERS
 
     def _read(self, row: Callable[..., Row], query: sa.Select[Any]) -> list[Row]:
         with self._engine.connect() as connection:

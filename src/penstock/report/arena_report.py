@@ -13,6 +13,7 @@ from penstock.report.arena_tables import header, length, ranking_table
 from penstock.report.arena_verdict import verdict
 from penstock.report.markup import Markup, element, image
 from penstock.report.page import page, write_page
+from penstock.report.workers_section import arena_workers_section
 
 __all__ = ["ArenaReport", "write_arena_report"]
 
@@ -31,6 +32,7 @@ def arena_page(data: ArenaReport) -> str:
         ranking_table(data),
         _scatter(data),
         _over_time(data),
+        arena_workers_section(data),
         styles=("style.css", "arena.css"),
     )
 

@@ -31,6 +31,7 @@ _HEAD = (
     "largest backlog",
     "dropped",
 )
+_WORKERS_HEAD = ("worker-seconds", "workers saved")
 
 
 def header(report: ArenaReport) -> Markup:
@@ -59,10 +60,15 @@ def ranking_table(report: ArenaReport) -> Markup:
     if not report.results:
         return markup.section(title, element("p", "No policies were compared.", class_="note"))
     colours = policy_colours(report)
-    rows = [_row(one, colours.get(id(one), "transparent")) for one in ranking(report.results)]
+    on_workers = any(one.worker_seconds is not None for one in report.results)
+    head = (*_HEAD, *_WORKERS_HEAD) if on_workers else _HEAD
+    rows = [
+        [*_row(one, colours.get(id(one), "transparent")), *(_workers(one) if on_workers else ())]
+        for one in ranking(report.results)
+    ]
     return markup.section(
         title,
-        element("div", markup.table(_HEAD, rows, numbers=range(2, 14)), class_="ranking"),
+        element("div", markup.table(head, rows, numbers=range(2, len(head))), class_="ranking"),
         *(element("p", words, class_="note") for words in _notes(report)),
     )
 
@@ -128,6 +134,10 @@ def _row(result: SimulationResult, colour: str) -> list[object]:
     ]
 
 
+def _workers(result: SimulationResult) -> list[object]:
+    return [count(_whole(result.worker_seconds)), percent(result.workers_saved)]
+
+
 def _mark(result: SimulationResult) -> object:
     if not is_known(result):
         return ABSENT
@@ -170,6 +180,8 @@ def _notes(report: ArenaReport) -> list[str]:
         "replicas over time, until the last event has left. Saved: 1 − r / r_over, compared with sizing for the peak. "
         "Degradation: |in − out| / in, mean over the intervals.",
     ]
+    if any(one.worker_seconds is not None for one in report.results):
+        notes.append("Workers saved: 1 − worker-seconds / those of a fixed number of workers, over the same time.")
     if report.oracle is not None:
         notes.append(
             "The oracle knows what enters in the next interval. No policy can be that: it is what the others are "

@@ -14,7 +14,17 @@ from penstock.metrics.paper import (
     saved_resources,
     throughput_degradation,
 )
-from penstock.metrics.rows import DecisionRow, ForecastRow, IntervalRow, OperatorRow, RunRow, TimetableRow
+from penstock.metrics.rows import (
+    DecisionRow,
+    ForecastRow,
+    IntervalRow,
+    ManagerRow,
+    OperatorRow,
+    PauseRow,
+    RunRow,
+    TimetableRow,
+    WorkerRow,
+)
 from penstock.metrics.store import Store
 
 
@@ -34,6 +44,9 @@ class RunReport:
     forecasts: Sequence[ForecastRow] = ()
     decisions: Sequence[DecisionRow] = ()
     timetables: Sequence[TimetableRow] = ()
+    workers: Sequence[WorkerRow] = ()
+    managers: Sequence[ManagerRow] = ()
+    pauses: Sequence[PauseRow] = ()
     summary: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
@@ -49,6 +62,9 @@ class RunReport:
             forecasts=store.forecasts(run_id),
             decisions=store.decisions(run_id),
             timetables=store.timetables(run_id),
+            workers=store.workers(run_id),
+            managers=store.managers(run_id),
+            pauses=store.pauses(run_id),
             summary=summary or {},
         )
 
@@ -62,11 +78,16 @@ class RunReport:
         """The intervals that can be placed in time."""
         return [row for row in self.intervals if math.isfinite(row.time_s - row.interval_s)]
 
+    @property
+    def start_s(self) -> float:
+        """When the first interval began, by the run's clock."""
+        timed = self.timed
+        return timed[0].time_s - timed[0].interval_s if timed else 0.0
+
     def ends_s(self) -> dict[int, float]:
         """When each interval ended, since the start of the first, by its number."""
-        timed = self.timed
-        start_s = timed[0].time_s - timed[0].interval_s if timed else 0.0
-        return {row.number: row.time_s - start_s for row in timed}
+        start_s = self.start_s
+        return {row.number: row.time_s - start_s for row in self.timed}
 
     def figure(self, *path: str) -> float | None:
         """A number of the summary; None where it is missing, no number or not finite."""

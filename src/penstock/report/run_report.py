@@ -8,6 +8,7 @@ from penstock.report import sections, tables
 from penstock.report.data import RunReport
 from penstock.report.page import page, write_page
 from penstock.report.timetable_section import timetable_section
+from penstock.report.workers_section import run_workers_section
 
 __all__ = ["RunReport", "write_run_report"]
 
@@ -26,6 +27,7 @@ def run_page(data: RunReport) -> str:
         sections.metrics_table(data),
         sections.pictures(data),
         timetable_section(data),
+        run_workers_section(data),
         tables.decisions_table(data),
         tables.notes_table(data),
         tables.operators_table(data),

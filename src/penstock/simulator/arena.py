@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from penstock.control.ports import Records
 from penstock.metrics.utilisation import Measure, booked
 from penstock.policy.base import Policy
 from penstock.policy.guards import guarded
@@ -27,6 +28,7 @@ class Contest:
     slots: int | None = None  # replicas that all operators may have together
     cooldown_s: float = 0.0
     measure: Measure = booked  # of how used replicas are, for the load-balancing grouping
+    keep: Callable[[str], Records] | None = None  # where the intervals of a policy go, by its name
 
     def policy(self, spec: str, setup: Setup) -> Policy:
         """The policy of that name, within its guards."""
@@ -57,10 +59,11 @@ def compete(
     for spec in specs:
         rules.policy(spec, setup)
     free = replace(setup, cluster=None, options=replace(setup.options, actuation="pool", t_out_s=None, q_size=None))
-    best = _run(ORACLE, free, rules, watch)
+    best = _run(ORACLE, free, replace(rules, keep=None), watch)
     results = []
     for spec in specs:
-        result = best if spec == ORACLE and free == setup else _run(spec, setup, rules, watch)
+        known = spec == ORACLE and free == setup and rules.keep is None
+        result = best if known else _run(spec, setup, rules, watch)
         ratio = result.replica_seconds / best.replica_seconds if best.replica_seconds else float("nan")
         results.append(replace(result, oracle_ratio=ratio))
     return results
@@ -79,5 +82,12 @@ def _run(spec: str, setup: Setup, rules: Contest, watch: Watch | None) -> Simula
         if watch is not None:
             watch(spec, now_s, end_s)
 
-    policy = rules.policy(spec, setup)
-    return simulate(setup, policy, name=spec, forecaster=rules.forecaster, measure=rules.measure, progress=progress)
+    return simulate(
+        setup,
+        rules.policy(spec, setup),
+        name=spec,
+        forecaster=rules.forecaster,
+        recorder=rules.keep(spec) if rules.keep is not None else None,
+        measure=rules.measure,
+        progress=progress,
+    )

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from penstock.metrics.rows import LevelRows
 from penstock.simulator.arrays import Floats
 from penstock.simulator.plant import Plant
+from penstock.simulator.worker_history import WorkerHistory
 
 
 class History:
@@ -22,14 +24,15 @@ class History:
         self.backlog: list[int] = []
         self.latency_s: list[float] = []  # mean of the events that left, NaN where none did
         self.replicas: list[tuple[int, ...]] = []  # by operator
-        self.workers: list[int] = []  # empty where none are modelled
+        self.levels: WorkerHistory | None = None  # where workers are modelled
         self.changes = 0
         self._seen = (plant.now_s, plant.events, plant.out, plant.latency_total_s)
 
-    def add(self, plant: Plant, replicas: Mapping[str, int], changes: int, workers: int | None = None) -> None:
+    def add(self, plant: Plant, replicas: Mapping[str, int], changes: int, levels: LevelRows | None = None) -> None:
         """Take down the interval that just ended, in which these replicas were active."""
-        if workers is not None:
-            self.workers.append(workers)
+        if levels is not None:
+            self.levels = self.levels or WorkerHistory()
+            self.levels.add(levels)
         time_s, entered, left, waited_s = self._seen
         self._seen = (plant.now_s, plant.events, plant.out, plant.latency_total_s)
         out = plant.out - left
@@ -41,6 +44,11 @@ class History:
         self.latency_s.append((plant.latency_total_s - waited_s) / out if out else np.nan)
         self.replicas.append(tuple(replicas[name] for name in self.operators))
         self.changes += changes
+
+    @property
+    def workers(self) -> list[int]:
+        """Workers at the end of each interval; empty where none are modelled."""
+        return self.levels.workers if self.levels else []
 
     @property
     def total_replicas(self) -> Floats:

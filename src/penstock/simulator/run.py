@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from penstock.control.analyze import DAY_S, analyzer_for
 from penstock.control.declare import declared
 from penstock.control.loop import Loop, Parts, check_td
+from penstock.control.managers.levels_view import LevelsView
 from penstock.control.monitor import Monitor
 from penstock.control.ports import Records
 from penstock.control.step import Step
@@ -84,8 +85,8 @@ def simulate(
     rules = IntervalRules(options.td_s, declared(setup.topology))
     analyzer = analyzer_for(policy, forecaster, options.td_s, setup.day_s)
     control = levels.application if levels else policy
-    infrastructure = levels.step if levels else None
-    parts = Parts(Monitor(plant, rules), control, plant, analyzer, recorder, measure, infrastructure)
+    infrastructure, view = (levels.step, LevelsView(levels)) if levels else (None, None)
+    parts = Parts(Monitor(plant, rules), control, plant, analyzer, recorder, measure, infrastructure, view)
     loop = Loop(parts, StandingClock(plant))
     plant.advance(options.first_step_s)
     loop.step(plant.now_s)
@@ -101,7 +102,7 @@ def simulate(
         plant.settle_changes()
         if cluster and levels:
             cluster.place(plant, levels)
-        history.add(plant, before, _changes(step), len(levels.workers.list()) if levels else None)
+        history.add(plant, before, _changes(step), step.levels)
         if plant.now_s <= plant.end_s or plant.out + plant.failed > left:
             left, moved_s = plant.out + plant.failed, plant.now_s
         if progress is not None:

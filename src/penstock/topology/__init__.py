@@ -1,6 +1,6 @@
 """What the user declares: a topology of operators and the streams between them."""
 
-from penstock.topology.operator import Context, Operator, Process, SourceSpec, Stream, To
+from penstock.topology.operator import Context, Keyed, Operator, Process, SourceSpec, Stream, To
 from penstock.topology.topology import Topology
 
-__all__ = ["Context", "Operator", "Process", "SourceSpec", "Stream", "To", "Topology"]
+__all__ = ["Context", "Keyed", "Operator", "Process", "SourceSpec", "Stream", "To", "Topology"]

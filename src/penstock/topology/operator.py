@@ -31,6 +31,8 @@ class To:
 
 Output = Event | To | Iterable[Event | To] | None
 Function = Callable[[Any], Output]
+StateFunction = Callable[[Any, Any], Output]  # of an event and the state of its key
+KEY_GROUPS = 128
 
 
 @runtime_checkable
@@ -39,9 +41,14 @@ class Process(Protocol):
 
     `open(context)` comes before the first event and `close()` after the last. `process_many(events)`, where there
     is one, is called instead of `process` and returns one output for each event.
+
+    With two parameters, `process(event, state)`, the operator keeps state: `state` is the value of the event's key, to
+    be changed in place. It begins as what `new_state()` gives, if there is one, or as an empty value of the type that
+    `state` is annotated with, or as a dict.
     """
 
-    def process(self, event: Any) -> Output:
+    @property
+    def process(self) -> Function | StateFunction:
         """Give none, one or many events for one event."""
 
 
@@ -91,11 +98,20 @@ class SourceSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Keyed:
+    """State by key: hashed into groups, which move from replica to replica as a whole."""
+
+    groups: int = KEY_GROUPS
+    expire_after_s: float | None = None  # a key that no event has touched for longer starts anew, by the events' time
+    kind: Any = Any  # the type of a value: read where it is declared, as annotations need not travel
+
+
+@dataclass(frozen=True, slots=True)
 class Operator:
     """What the user declared of one operator."""
 
     name: str
-    run: Function | Process
+    run: Function | StateFunction | Process
     inputs: tuple[Stream, ...]
     outputs: tuple[str, ...]
     pool: int
@@ -107,6 +123,12 @@ class Operator:
     place: str
     cost_by: str | Callable[[Any], object] | None = None  # what the time of an event depends on
     grouping_options: OnlineShuffleOptions | None = None  # of `online_shuffle`
+    state: Keyed | None = None  # if it takes an event and the state of its key
+
+    @property
+    def in_order(self) -> bool:
+        """Whether events of one key are processed in order."""
+        return self.grouping in ("fields", "key_groups")
 
     def __getitem__(self, stream: str) -> Stream:
         """The named output stream, to be given as an input of another operator."""

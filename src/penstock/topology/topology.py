@@ -17,7 +17,17 @@ from typing import Any
 
 from penstock.errors import TopologyError
 from penstock.topology import validation
-from penstock.topology.operator import DEFAULT_STREAM, Function, Operator, Process, SourceSpec, Stream
+from penstock.topology.operator import (
+    DEFAULT_STREAM,
+    KEY_GROUPS,
+    Function,
+    Keyed,
+    Operator,
+    Process,
+    SourceSpec,
+    StateFunction,
+    Stream,
+)
 from penstock.topology.place import caller_place
 
 Input = Operator | SourceSpec | Stream | str
@@ -43,7 +53,7 @@ class Topology:
     def operator(
         self,
         name: str,
-        run: Function | Process,
+        run: Function | StateFunction | Process,
         *,
         inputs: Input | Iterable[Input],
         outputs: str | Iterable[str] = DEFAULT_STREAM,
@@ -54,6 +64,8 @@ class Topology:
         selectivity: float | Mapping[str, float] | None = None,
         cost_by: str | Callable[[Any], object] | None = None,
         on_error: str = "fail",
+        key_groups: int = KEY_GROUPS,
+        expire_after_s: float | None = None,
     ) -> Operator:
         """Declare an operator.
 
@@ -62,6 +74,10 @@ class Topology:
         with a `key`; `load_balancing`; `online_shuffle`, which takes options: `online_shuffle:window=128,mu=0.1`).
         `cost_by`: the field, or a function of the event, on which its time depends, for `online_shuffle` to learn times
         by. `on_error`: what to do with an event on which `run` raises: `fail` the run or `drop` and count it.
+
+        An operator of two parameters, event and state, keeps state for each `key`. `key_groups`: how many groups its
+        keys are hashed into, the units that move when replicas change. `expire_after_s`: a key that no event has
+        touched for longer starts anew.
         """
         names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
         if selectivity is None:
@@ -79,8 +95,9 @@ class Topology:
             on_error=on_error,
             place=caller_place(),
             cost_by=cost_by,
+            state=Keyed(key_groups, expire_after_s),
         )
-        operator = validation.with_grouping(operator)
+        operator = validation.with_state(validation.with_grouping(operator))
         validation.check_name(str(operator), name, [*self.sources.values(), *self.operators.values()])
         validation.check_operator(operator)
         self.operators[name] = operator

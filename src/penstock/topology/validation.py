@@ -17,11 +17,13 @@ from penstock.grouping.names import GROUPINGS, SIMULATED_ONLY
 from penstock.grouping.spec import parse_grouping
 from penstock.names import hint
 from penstock.topology.event_type import event_type
-from penstock.topology.operator import DEFAULT_STREAM, Operator, Process, SourceSpec
+from penstock.topology.operator import DEFAULT_STREAM, KEY_GROUPS, Keyed, Operator, Process, SourceSpec
+from penstock.topology.state_type import check_state, keeps_state, state_type
 
 if TYPE_CHECKING:
     from penstock.topology.topology import Topology
 
+MOST_GROUPS = 32768
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
@@ -41,6 +43,24 @@ def with_grouping(operator: Operator) -> Operator:
     except InputError as error:
         raise TopologyError(f"{operator}: {error}") from None
     return dataclasses.replace(operator, grouping=name, grouping_options=options)
+
+
+def with_state(operator: Operator) -> Operator:
+    """The operator with the type of its state, or without any state; options of state are for those that keep some."""
+    given = operator.state or Keyed()
+    if not keeps_state(operator.run):
+        for option, default in (("key_groups", KEY_GROUPS), ("expire_after_s", None)):
+            value = given.groups if option == "key_groups" else given.expire_after_s
+            if value != default:
+                raise TopologyError(
+                    f"{operator}: {option} is for operators with state, process(event, state); this has none"
+                )
+        return dataclasses.replace(operator, state=None)
+    try:
+        kind = state_type(operator.run)
+    except Exception as error:
+        raise TopologyError(f"{operator}: the type of its state cannot be read: {error}") from error
+    return dataclasses.replace(operator, state=dataclasses.replace(given, kind=kind))
 
 
 def check_operator(operator: Operator) -> None:
@@ -65,6 +85,8 @@ def check_operator(operator: Operator) -> None:
         raise TopologyError(f"{operator}: output streams must be named, each once; got {operator.outputs!r}")
     _check_numbers(operator)
     _check_run(operator)
+    if operator.state is not None:
+        _check_state(operator, operator.state)
 
 
 def _check_numbers(operator: Operator) -> None:
@@ -90,6 +112,33 @@ def _check_run(operator: Operator) -> None:
         event_type(run)
     except Exception as error:
         raise TopologyError(f"{operator}: the type of its events cannot be read: {error}") from error
+
+
+def _check_state(operator: Operator, state: Keyed) -> None:
+    if operator.key is None:
+        raise TopologyError(f"{operator}: process(event, state) keeps state by key, and needs a key; got none")
+    if operator.grouping != "fields":
+        raise TopologyError(
+            f"{operator}: with state, events go to the replica that has their key: grouping must be 'fields'; "
+            f"got {operator.grouping!r}"
+        )
+    if hasattr(operator.run, "process_many"):
+        raise TopologyError(f"{operator}: process_many knows no state; leave it out, or process(event, state)")
+    groups = state.groups
+    if isinstance(groups, bool) or not isinstance(groups, int) or not operator.pool <= groups <= MOST_GROUPS:
+        raise TopologyError(
+            f"{operator}: key_groups must be from its pool, {operator.pool}, to {MOST_GROUPS}; got {groups!r}"
+        )
+    expire_s = state.expire_after_s
+    if expire_s is not None and not (math.isfinite(expire_s) and expire_s > 0):
+        raise TopologyError(f"{operator}: expire_after_s must be above 0; got {expire_s!r}")
+    try:
+        check_state(operator.run, state.kind)
+    except Exception as error:
+        raise TopologyError(
+            f"{operator}: the state of a new key cannot be made: {error}; annotate `state` with a type that msgspec "
+            "knows, or give the class new_state()"
+        ) from error
 
 
 def check_graph(topology: Topology) -> None:
@@ -155,12 +204,13 @@ def _check_streams_read(topology: Topology, operator: Operator) -> None:
 
 
 def _check_shippable(operator: Operator) -> None:
-    wanted = event_type(operator.run)
-    if isinstance(wanted, type) and issubclass(wanted, msgspec.Struct) and _is_local(wanted):
-        raise TopologyError(
-            f"{operator}: a msgspec Struct must be defined at the top of a module that workers can import; "
-            f"got {wanted.__qualname__!r} of module {wanted.__module__!r}"
-        )
+    wanted = [event_type(operator.run), *([] if operator.state is None else [operator.state.kind])]
+    for kind in wanted:
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and _is_local(kind):
+            raise TopologyError(
+                f"{operator}: a msgspec Struct must be defined at the top of a module that workers can import; "
+                f"got {kind.__qualname__!r} of module {kind.__module__!r}"
+            )
     for part, value in (("run", operator.run), ("key", operator.key), ("cost_by", operator.cost_by)):
         try:
             cloudpickle.dumps(value)

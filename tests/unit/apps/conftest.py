@@ -11,7 +11,9 @@ import cloudpickle
 import pytest
 
 from penstock.apps import APPS, AppOptions
+from penstock.grouping.fields import key_of
 from penstock.topology import Stream, To, Topology
+from penstock.topology.state_type import new_state
 
 
 @dataclass
@@ -64,9 +66,15 @@ def run_topology(topology: Topology, events: list[Any]) -> Run:
         if hasattr(operator, "open"):
             operator.open(OneReplica(name))
         process = getattr(operator, "process", operator)
+        values: dict[Any, Any] = {}
         for event in queues[name]:
             run.received[name] += 1
-            for output in outputs_of(process(event)):
+            if (keyed := topology[name].state) is None:
+                output_of_it = process(event)
+            else:
+                key = key_of(topology[name].key, event)
+                output_of_it = process(event, values.setdefault(key, new_state(operator, keyed.kind)()))
+            for output in outputs_of(output_of_it):
                 sent = output if isinstance(output, To) else To("out", output)
                 run.emitted[f"{name}.{sent.stream}"] += 1
                 for reader in topology.receivers(Stream(name, sent.stream)):

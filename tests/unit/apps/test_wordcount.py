@@ -21,6 +21,7 @@ def test_the_times_of_the_spec() -> None:
 def test_the_counter_is_keyed_by_word(build: Callable[..., Topology]) -> None:
     counter = build("wordcount", grouping="load_balancing")["counter"]
     assert (counter.key, counter.grouping) == ("word", "fields")
+    assert counter.state is not None
 
 
 def test_every_word_is_counted(build: Callable[..., Topology], run_in_memory: Callable[..., Any]) -> None:
@@ -36,12 +37,12 @@ def test_split_gives_an_event_for_each_word() -> None:
     assert split({"sentence": "The gate  the"}) == [{"word": "the"}, {"word": "gate"}, {"word": "the"}]
 
 
-def test_an_opened_counter_starts_from_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_counter_counts_in_its_state(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
     counter = WordCounter(service_ms=2.0)
-    assert counter.process({"word": "a"}) == {"word": "a", "count": 1}
-    assert counter.process({"word": "a"}) == {"word": "a", "count": 2}
-    counter.open(None)  # type: ignore[arg-type]
-    assert counter.process({"word": "a"}) == {"word": "a", "count": 1}
+    state: dict[str, int] = {}
+    assert counter.process({"word": "a"}, state) == {"word": "a", "count": 1}
+    assert counter.process({"word": "a"}, state) == {"word": "a", "count": 2}
+    assert counter.process({"word": "a"}, {}) == {"word": "a", "count": 1}
     assert slept == [0.002] * 3

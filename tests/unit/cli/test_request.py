@@ -13,6 +13,7 @@ from penstock.apps import APPS
 from penstock.cli.request import RunRequest, data_folder, new_folder, parse_pairs
 from penstock.control.declare import workload_of
 from penstock.errors import InputError, TopologyError
+from penstock.sinks import QueueSink
 from penstock.workload import Trace
 
 MODULE = """
@@ -151,7 +152,27 @@ def test_every_shipped_app_is_built_with_the_users_options(app: str, tmp_path: P
     last = list(operators)[-1]
     built = request(app, pools={last: 3}, service_ms={last: 7.0}).build_topology(tmp_path)
     assert (built[last].pool, built[last].execution_time_ms) == (3, 7.0)
-    assert built[last].run._url == f"sqlite:///{tmp_path / 'events.db'}"
+    if not APPS[app].publishes:
+        assert built[last].run._url == f"sqlite:///{tmp_path / 'events.db'}"
+
+
+def test_the_word_count_publishes_to_a_queue(tmp_path: Path) -> None:
+    """By default into a file of the run's folder, which is not made before the run is."""
+    run = request("wordcount").build_topology(tmp_path)["consumer"].run
+    assert isinstance(run, QueueSink)
+    assert run._queue._url == f"sqlite:///{tmp_path / 'queue.db'}"  # type: ignore[attr-defined]
+    assert not (tmp_path / "queue.db").exists()
+    request("wordcount", sink=f"sqlite:///{tmp_path / 'mine.db'}").build_topology(tmp_path)
+    assert (tmp_path / "mine.db").is_file()
+    with pytest.raises(InputError, match="queue sink: must be amqp, amqps or sqlite; got 'postgresql'"):
+        request("wordcount", sink="postgresql://host/db").build_topology(tmp_path)
+
+
+def test_a_broker_is_tried_before_anything_starts(tmp_path: Path) -> None:
+    pytest.importorskip("pika", reason="needs the package pika")
+    for app, queue in (("wordcount", "consumer"), ("twitter", "store")):
+        with pytest.raises(InputError, match=f"queue '{queue}' at amqp://127.0.0.1:1/: cannot be reached; "):
+            request(app, sink="amqp://guest:guest@127.0.0.1:1/").build_topology(tmp_path)
 
 
 def test_the_sinks_of_a_shipped_app_store_where_the_user_says(tmp_path: Path) -> None:

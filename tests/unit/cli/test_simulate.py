@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
+from penstock.metrics.store import Store
 from penstock.policy.registry import POLICIES
+from penstock.report.data import RunReport
+from penstock.report.workers_section import run_workers_section
 
 FIELDS = {
     *("policy", "saved_resources", "throughput_degradation", "processed_ratio", "latency_ms", "late_ratio"),
@@ -202,6 +206,32 @@ class TestLevels:
         _, result = self.given(tmp_path, "--policy", "e2df", "--levels", "static")
         assert result["workers_saved"] == 0
         assert result["saved_resources"] == 0
+
+    def test_a_store_has_what_a_run_on_spark_would_leave(self, tmp_path):
+        ran, result = self.given(tmp_path, "--policy", "e2df", "--store", "sim.db")
+        assert ran.exit_code == 0, ran.output
+        with closing(Store("sim.db", must_exist=True)) as store:
+            (run,) = store.runs()
+            assert (run.topology, run.policy, run.settings["simulated"]) == ("dns", "e2df", True)
+            assert run.finished_at is not None
+            rows = store.workers(run.run)
+            assert {row.number for row in rows} == {row.number for row in store.intervals(run.run)}
+            assert [row.sequence for row in store.managers(run.run)]
+            assert run_workers_section(RunReport.from_store(store, run.run)).startswith("<section><h2>Workers</h2>")
+        assert 30 * len(rows) == pytest.approx(result["worker_seconds"], rel=0.1)
+
+    def test_several_policies_are_kept_apart(self, tmp_path):
+        arguments = ["compare", "dns", "--policies", "psps,oracle", "--rate", "60", "--duration", "60"]
+        assert CliRunner().invoke(app, [*arguments, "--store", "sim.db"]).exit_code == 0
+        with closing(Store("sim.db", must_exist=True)) as store:
+            assert [run.policy for run in store.runs()] == ["psps", "oracle"]
+            assert all(store.intervals(run.run) for run in store.runs())
+            assert not any(store.workers(run.run) for run in store.runs())
+
+    def test_a_store_that_cannot_be(self, tmp_path):
+        ran, _ = self.given(tmp_path, "--store", "mysql://host/db")
+        assert ran.exit_code == 2
+        assert "store: must be SQLite or PostgreSQL; got 'mysql'" in " ".join(ran.output.split())
 
     @pytest.mark.parametrize(
         ("options", "message"),

@@ -20,10 +20,12 @@ from penstock.engine.agent import Agent
 from penstock.engine.bundle import Events, Header, Unpacker, pack, read_header
 from penstock.engine.channel import ControlServer
 from penstock.engine.layout import lay_out
-from penstock.engine.messages import BatchEnd, OperatorRouting, Reports, Routing, StartQuery
+from penstock.engine.messages import BatchEnd, Halted, OperatorRouting, Position, Question, Reports, Routing, StartQuery
 from penstock.engine.program import Channel, Limits, Program, edges_of
 from penstock.engine.replica import OperatorReplica
 from penstock.metrics.counters import ReplicaCounters
+from penstock.state.handover import Table
+from penstock.state.key_groups import first_owners
 from penstock.topology import Topology
 from penstock.topology.event_type import event_type
 
@@ -112,6 +114,11 @@ def program_of(
     pools = {name: range(operator.pool) for name, operator in topology.operators.items()}
     chosen = dict.fromkeys(topology.operators, (0,)) | dict(active or {})
     operators = {name: (one, event_type(one.run)) for name, one in topology.operators.items()}
+
+    def table(name: str) -> Table | None:
+        state = topology[name].state
+        return None if state is None else Table(1, first_owners(state.groups, chosen[name]))
+
     shipped = operators | dict(sources or {})
     settings: dict[str, Any] = {
         "run": run,
@@ -122,7 +129,7 @@ def program_of(
         "limits": Limits(),
         "edges": edges_of(topology),
         "senders": (*topology.sources, *topology.operators),
-        "routing": {name: OperatorRouting(replicas) for name, replicas in chosen.items()},
+        "routing": {name: OperatorRouting(replicas, table=table(name)) for name, replicas in chosen.items()},
         "blobs": {name: cloudpickle.dumps(thing) for name, thing in shipped.items()},
         "labels": {name: str(thing) for name, thing in (topology.sources | topology.operators).items()},
     }
@@ -137,22 +144,27 @@ class Driver:
         self.secret = secrets.token_bytes(32)
         self.server = ControlServer(self.run, self.secret, "127.0.0.1")
         self.heard: list[Reports] = []
-        self.questions: list[StartQuery | BatchEnd] = []
+        self.questions: list[Question] = []
         self.starts: dict[tuple[str, int], int] = {}  # where each source slot's batch begins
+        self.until: int | None = None  # where another shift has taken over
         self.server.on_reports = self.heard.append
         self.server.on_question = self._answer
         self.port = self.server.start()
         self.agents: list[Agent] = []
 
-    def _answer(self, question: StartQuery | BatchEnd) -> int:
+    def _answer(self, question: Question) -> Position:
         self.questions.append(question)
-        if isinstance(question, BatchEnd):
-            return question.position
-        return self.starts.get((question.source, question.slot), 0)
+        if isinstance(question, StartQuery):
+            return Position(question.batch, self.starts.get((question.source, question.slot), 0), self.until)
+        return Position(question.batch, question.position)
 
     @property
     def ends(self) -> list[BatchEnd]:
         return [question for question in self.questions if isinstance(question, BatchEnd)]
+
+    @property
+    def halts(self) -> list[Halted]:
+        return [question for question in self.questions if isinstance(question, Halted)]
 
     def channel(self, *, secret: bytes | None = None, report_every_s: float = 60.0) -> Channel:
         return Channel("127.0.0.1", self.port, self.secret if secret is None else secret, report_every_s)

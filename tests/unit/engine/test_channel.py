@@ -26,6 +26,7 @@ from penstock.engine.messages import (
     OperatorRouting,
     Position,
     Proof,
+    Question,
     Report,
     Reports,
     Routing,
@@ -331,8 +332,8 @@ def test_questions_are_answered_at_once(driver: Driver) -> None:
     driver.starts["tweets", 1] = 42
     agent = driver.agent(report_every_s=60.0)
     start, end = StartQuery(0, "tweets", 1, 3), BatchEnd(0, "tweets", 1, 3, 77)
-    assert agent.ask(start) == 42
-    assert agent.ask(end) == 77
+    assert agent.ask(start) == Position(3, 42)
+    assert agent.ask(end) == Position(3, 77)
     assert driver.questions == [start, end]
 
 
@@ -340,14 +341,14 @@ def test_a_question_is_asked_again_after_a_broken_connection(driver: Driver) -> 
     """The driver hangs up on the first two, as it does on a replica that it has replaced."""
     asked = []
 
-    def answer(question: StartQuery | BatchEnd) -> int:
+    def answer(question: Question) -> Position:
         asked.append(question)
         if len(asked) < 3:
             raise EngineError("not yet")
-        return 5
+        return Position(0, 5)
 
     driver.server.on_question = answer
-    assert driver.agent().ask(StartQuery(0, "tweets", 0, 0)) == 5
+    assert driver.agent().ask(StartQuery(0, "tweets", 0, 0)) == Position(0, 5)
     assert len(asked) == 3
 
 
@@ -358,7 +359,7 @@ def test_a_question_that_is_given_up_is_not_asked_any_more(
     monkeypatch.setattr(agents, "ANSWER_TIMEOUT_S", 0.05)
     refused = []
 
-    def refuse(question: StartQuery | BatchEnd) -> int:
+    def refuse(question: Question) -> Position:
         refused.append(question)
         raise EngineError("it has been replaced")
 

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.engine.ingest import CHUNK, SourceSlot, ingest_rows
-from penstock.engine.messages import BatchEnd, StartQuery
+from penstock.engine.messages import BatchEnd, Halted, Routing, StartQuery
 from penstock.topology import Topology
 
 Driver = Any
@@ -176,8 +176,9 @@ def test_whatever_is_due_is_shared_without_gap(due: int, slots: int) -> None:
     shared = []
     for number in range(slots):
         slot = SourceSlot.__new__(SourceSlot)
-        slot._slot, slot._slots, slot._source = number, slots, SimpleNamespace(due=lambda _: due)
-        count = slot._due(SimpleNamespace(epoch_s=0.0, stopping=False), 0)  # type: ignore[arg-type]
+        slot._slot, slot._slots, slot._source = number, slots, SimpleNamespace(due=lambda _: due)  # type: ignore[assignment]
+        slot._program, slot._until, slot._position = SimpleNamespace(shift=0), None, 0  # type: ignore[assignment]
+        count = slot._due(SimpleNamespace(epoch_s=0.0, stopping=False, shift=0))  # type: ignore[arg-type]
         shared += [slot._number(position) for position in range(count)]
     assert sorted(shared) == list(range(due))
 
@@ -206,6 +207,58 @@ def test_nothing_is_sent_before_the_epoch_or_after_the_sources_are_stopped(
     with batch.ending_in(0.1):
         assert sent_by(tools, slot, batch, 1) == []
     assert [end.position for end in driver.ends] == [4]
+
+
+# ── shifts ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_slot_of_the_next_shift_asks_for_nothing_before_its_turn(driver: Driver, tools: Tools) -> None:
+    slot = SourceSlot(replace(realtime(driver, Numbers(10)), shift=1), "events", 0, 10**9)
+    tools.until(lambda: slot._agent.routing.version == 1)
+    batch = SparkBatch()
+    with batch.ending_in(0.1):
+        assert sent_by(tools, slot, batch, 1) == []
+    assert driver.questions == []
+
+
+def test_a_slot_that_is_to_stop_says_where_it_is_once(driver: Driver, tools: Tools) -> None:
+    driver.starts["events", 0] = 4
+    slot = SourceSlot(realtime(driver, Numbers(10), stopping=True), "events", 0, 1)
+    tools.until(lambda: slot._agent.routing.version == 1)
+    batch = SparkBatch()
+    with batch.ending_in(0.3):
+        assert sent_by(tools, slot, batch, 1) == []
+    assert driver.halts == [Halted(0, "events", 0, 1, 4, 1)]
+
+
+def test_a_slot_says_so_again_when_it_is_stopped_again(driver: Driver, tools: Tools) -> None:
+    program = realtime(driver, Numbers(5), stopping=True)
+    slot = SourceSlot(program, "events", 0, 1)
+    batch, sent = SparkBatch(), []
+    working = threading.Thread(target=lambda: sent.extend(sent_by(tools, slot, batch, 99)))
+    working.start()
+    tools.until(lambda: len(driver.halts) == 1)
+    driver.server.publish(Routing(2, dict(program.routing), epoch_s=LONG_AGO))
+    tools.until(lambda: slot._position == 5)
+    driver.server.publish(Routing(3, dict(program.routing), epoch_s=LONG_AGO, stopping=True))
+    tools.until(lambda: len(driver.halts) == 2)
+    batch.end()
+    working.join()
+    assert sent == [0, 1, 2, 3, 4]
+    assert [(halt.position, halt.version) for halt in driver.halts] == [(0, 1), (5, 3)]
+
+
+def test_after_another_shift_took_over_only_what_was_sent_before_is_sent_again(driver: Driver, tools: Tools) -> None:
+    """A shift that dies while it finishes does its batch again, and leaves the rest to the next."""
+    driver.starts["events", 0], driver.until = 2, 5
+    slot = SourceSlot(realtime(driver, Numbers(10), shift=1), "events", 0, 1)
+    tools.until(lambda: slot._agent.routing.version == 1)
+    batch = SparkBatch()
+    with batch.ending_in(0.3):
+        assert sent_by(tools, slot, batch, 99) == [2, 3, 4]
+
+
+# ── time ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_events_are_sent_when_they_are_due(driver: Driver, tools: Tools) -> None:

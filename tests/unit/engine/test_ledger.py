@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.engine.ledger import KEPT_BATCHES, Ledger, Place
 from penstock.engine.messages import Report, Reports
+from penstock.engine.numbers import first_batch
 from penstock.metrics.counters import ReplicaCounters, RunCounters
 from penstock.topology import Topology
 
@@ -132,7 +133,8 @@ def test_memory_does_not_grow_with_the_number_of_batches(ledger: Ledger) -> None
     for batch in range(5 * KEPT_BATCHES):
         enter(ledger, report("clean", 1, batch=batch))
     assert processed(ledger) == 5 * KEPT_BATCHES
-    assert len(ledger._batches) == len(ledger._generations) == KEPT_BATCHES + 1
+    (book,) = ledger._books.values()
+    assert len(book.batches) == len(book.generations) == KEPT_BATCHES + 1
 
 
 def test_backlog_is_what_was_sent_and_neither_processed_nor_dropped(ledger: Ledger) -> None:
@@ -188,3 +190,30 @@ def test_operators_come_in_topological_order_with_pool_and_restarts(ledger: Ledg
     found = ledger.counters(7.0, ACTIVE, restarts=2)
     assert (list(found.operators), found.time_s, found.restarts) == (["clean", "store"], 7.0, 2)
     assert (found.operators["clean"].pool, found.operators["clean"].active) == (3, (0, 1))
+
+
+# ── shifts ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_restart_of_one_shift_leaves_the_counts_of_another_alone(ledger: Ledger) -> None:
+    enter(ledger, report("clean", 5, batch=0, generation=0))
+    enter(ledger, report("clean", 7, batch=first_batch(1), generation=1))
+    enter(ledger, report("clean", 2, batch=0, generation=2))
+    assert processed(ledger) == 9
+    enter(ledger, report("clean", 8, batch=first_batch(1), generation=1))
+    assert processed(ledger) == 10
+
+
+def test_batches_of_the_last_shift_stay_open_while_the_next_works(ledger: Ledger) -> None:
+    enter(ledger, report("clean", 5, batch=0))
+    enter(ledger, report("clean", 7, batch=first_batch(1), generation=1))
+    enter(ledger, report("clean", 6, batch=0))
+    assert processed(ledger) == 13
+
+
+def test_what_a_dismissed_shift_said_does_not_count(ledger: Ledger) -> None:
+    enter(ledger, report("clean", 5, batch=0))
+    enter(ledger, report("clean", 7, batch=first_batch(1), generation=1))
+    ledger.discard(1)
+    enter(ledger, report("clean", 9, batch=first_batch(1), generation=1))
+    assert processed(ledger) == 5

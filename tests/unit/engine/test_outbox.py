@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.engine.layout import lay_out
 from penstock.engine.messages import OperatorRouting, Routing
 from penstock.engine.outbox import Outbox
 from penstock.engine.program import Program
@@ -303,6 +304,23 @@ def test_emitted_counts_by_stream_and_sent_by_reader(tools: Tools) -> None:
     outbox.rows(routing_of(program))
     assert counters.emitted == {"news": 3, "opinions": 1}
     assert counters.sent == {"one": 4, "other": 3}
+
+
+@pytest.mark.parametrize(("active", "sent_to"), [((0, 3), {0}), ((3,), {0, 1})])
+def test_replicas_that_only_another_shift_has_get_nothing(
+    tools: Tools, active: tuple[int, ...], sent_to: set[int]
+) -> None:
+    """While a shift finishes what it has, the routing may name replicas of the next one's pools."""
+    topology = Topology("t", pool=4)
+    topology.operator("o", same, inputs=topology.source("events"))
+    layout = lay_out(topology, {"o": [0, 1]})
+    program = tools.program_of(topology, layout=layout)
+    outbox = Outbox(program, 0, "events", 0, ReplicaCounters())
+    for number in range(6):
+        outbox.add_one(str(number), 0.0, number)
+    left = tools.left(outbox.rows(Routing(2, {"o": OperatorRouting(active)})))
+    assert {row.partition for row in left.bundles} <= sent_to
+    assert sorted(left.events) == list(range(6))
 
 
 # ── who is choosing ─────────────────────────────────────────────────────────────────────────────────────────────────

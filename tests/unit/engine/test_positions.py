@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.engine.numbers import first_batch
 from penstock.engine.positions import KEPT_BATCHES, Positions
 from penstock.errors import EngineError
 
@@ -81,3 +82,26 @@ def test_the_file_is_replaced_in_one_step(file: Path, monkeypatch: pytest.Monkey
         positions.end(1, SLOT, 90)
     after = Positions(file)
     assert (after.start(1, SLOT), after.known_end(1, SLOT)) == (40, None)
+
+
+def test_a_shift_begins_where_it_is_told_to_whichever_of_its_batches_that_is(file: Path) -> None:
+    positions = Positions(file)
+    positions.end(0, SLOT, 40)
+    positions.begin(2, {SLOT: 55})
+    assert [positions.start(first_batch(2) + batch, SLOT) for batch in (0, 3)] == [55, 55]
+    positions.end(first_batch(2) + 3, SLOT, 70)
+    assert positions.start(first_batch(2) + 4, SLOT) == 70
+    with pytest.raises(EngineError, match="where batch 2000000005 starts is not known"):
+        positions.start(first_batch(2) + 5, SLOT)
+    assert positions.start(1, SLOT) == 40  # the last shift may still have to do its batch again
+
+
+def test_a_shift_that_has_ended_is_forgotten(file: Path) -> None:
+    positions = Positions(file)
+    positions.end(0, SLOT, 40)
+    positions.begin(1, {SLOT: 55})
+    positions.forget(0)
+    after = Positions(file)
+    assert after.start(first_batch(1), SLOT) == 55
+    with pytest.raises(EngineError):
+        after.start(1, SLOT)

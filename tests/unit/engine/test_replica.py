@@ -15,8 +15,9 @@ import pytest
 from penstock.engine.bundle import NUDGE
 from penstock.engine.lifecycle import close_all
 from penstock.engine.messages import OperatorRouting, Routing
+from penstock.engine.pass_by import pass_by
 from penstock.engine.program import Limits
-from penstock.engine.replica import OperatorReplica, pass_by
+from penstock.engine.replica import OperatorReplica
 from penstock.errors import EngineError
 from penstock.topology import Context, To, Topology
 

@@ -65,8 +65,8 @@ def test_the_executors_that_are_there_are_workers():
     world = World()
     assert world.states() == {"executor-1": AVAILABLE, "executor-2": AVAILABLE}
     assert [worker.capacity for worker in world.workers.list()] == [3, 3]
-    assert (world.workers.executor("executor-2"), world.workers.worker_of("1")) == ("1", "executor-2")
-    assert world.workers.worker_of("9") is None
+    assert (world.workers.executors("executor-2"), world.workers.named("1")) == (("1",), "executor-2")
+    assert world.workers.named("9") is None
 
 
 def test_a_worker_starts_until_its_executor_registers():
@@ -74,10 +74,10 @@ def test_a_worker_starts_until_its_executor_registers():
     name = world.add()
     assert (name, world.executors.total) == ("executor-3", 3)
     assert world.states()[name] is STARTING
-    assert world.workers.executor(name) is None
+    assert world.workers.executors(name) == ()
     world.executors.fill()
     assert world.states()[name] is AVAILABLE
-    assert world.workers.executor(name) == "2"
+    assert world.workers.executors(name) == ("2",)
 
 
 def test_one_that_never_registers_is_given_up():
@@ -118,7 +118,7 @@ def test_a_lost_executor_is_lost_and_what_replaces_it_is_a_worker():
     world = World()
     world.executors.exit("0")
     assert world.states() == {"executor-2": AVAILABLE, "executor-3": AVAILABLE}
-    assert world.workers.executor("executor-3") == "2"
+    assert world.workers.executors("executor-3") == ("2",)
 
 
 def test_an_executor_that_the_cluster_takes_away_drains():

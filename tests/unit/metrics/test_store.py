@@ -19,9 +19,13 @@ from penstock.metrics.rows import (
     ForecastRow,
     IntervalRecord,
     IntervalRow,
+    LevelRows,
+    ManagerRow,
     OperatorRow,
+    PauseRow,
     RunRow,
     TimetableRow,
+    WorkerRow,
 )
 from penstock.metrics.store import Store
 
@@ -89,6 +93,35 @@ def record(number, operators=2):
             for name in names
             for step in (1, 2)
         ),
+        levels=levels(number),
+    )
+
+
+def levels(number):
+    """Two workers, one of which starts; two words a manager, and a pause."""
+    worker = WorkerRow(
+        number=number,
+        time_s=5.0 * number,
+        worker="here-1",
+        region="here",
+        state="available",
+        capacity=2,
+        hosted=1,
+        utilisation=0.35,
+        price=1.5,
+    )
+    said = ManagerRow(
+        sequence=2 * number,
+        time_s=5.0 * number,
+        who="region here",
+        word="proposed",
+        subject="start a worker of here",
+        reason="0 slots are free, 1 should be",
+    )
+    return LevelRows(
+        workers=(worker, dataclasses.replace(worker, worker="here-2", state="starting", hosted=0, utilisation=None)),
+        managers=(said, dataclasses.replace(said, sequence=2 * number + 1, who="infrastructure", word="granted")),
+        pauses=(PauseRow(time_s=5.0 * number + 1, why="here-2 joined", seconds=2.25),),
     )
 
 
@@ -119,6 +152,9 @@ def test_what_was_written_is_read(store, run):
     assert store.forecasts(run.run) == list(one.forecasts)
     assert store.decisions(run.run) == list(one.decisions)
     assert store.timetables(run.run) == list(one.timetables)
+    assert store.workers(run.run) == list(one.levels.workers)
+    assert store.managers(run.run) == list(one.levels.managers)
+    assert store.pauses(run.run) == list(one.levels.pauses)
 
 
 def test_rows_come_in_order_and_one_operator_alone(store, run):
@@ -130,11 +166,16 @@ def test_rows_come_in_order_and_one_operator_alone(store, run):
     assert len(store.decisions(run.run, "operator-0000")) == 3
     ahead = store.timetables(run.run, "operator-0000")
     assert [(row.number, row.step) for row in ahead] == [(n, step) for n in range(3) for step in (1, 2)]
+    workers = store.workers(run.run)
+    assert [(row.number, row.worker) for row in workers] == [(n, w) for n in range(3) for w in ("here-1", "here-2")]
+    assert [row.sequence for row in store.managers(run.run)] == list(range(6))
+    assert [row.time_s for row in store.pauses(run.run)] == [1.0, 6.0, 11.0]
 
 
 def test_runs_are_kept_apart(store, run):
     store.write(run.run, record(0))
-    assert store.intervals("another") == []
+    assert store.intervals("another") == store.workers("another") == store.managers("another") == []
+    assert store.pauses("another") == []
 
 
 def test_a_run_that_ended(store, run):
@@ -155,6 +196,10 @@ def test_an_interval_is_written_whole_or_not_at_all(store, run):
         store.write(run.run, IntervalRecord(interval=broken.interval, operators=broken.operators, decisions=twice))
     assert store.intervals(run.run) == []
     assert store.operators(run.run) == []
+    same_worker = LevelRows(workers=levels(0).workers[:1] * 2, managers=levels(0).managers)
+    with pytest.raises(Exception, match=r"(?i)unique"):
+        store.write(run.run, IntervalRecord(interval=broken.interval, levels=same_worker))
+    assert store.intervals(run.run) == store.workers(run.run) == store.managers(run.run) == []
 
 
 def test_another_reads_while_a_run_writes(place, store, run):
@@ -203,22 +248,26 @@ class TestSqlite:
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("UPDATE schema_version SET version = 99")
             connection.commit()
-        with pytest.raises(InputError, match="tables must be of version 1 to 2; got 99"):
+        with pytest.raises(InputError, match="tables must be of version 1 to 3; got 99"):
             Store(path)
 
-    def test_a_store_from_before_there_were_timetables(self, tmp_path):
+    @pytest.mark.parametrize("version", [1, 2])
+    def test_a_store_of_an_older_version(self, version, tmp_path):
         """A reader leaves it as it is; a run that writes to it adds what it lacks, and loses nothing."""
-        path = old_store(tmp_path / "metrics.sqlite")
-        before = path.read_bytes()
+        path = old_store(tmp_path / "metrics.sqlite", version)
+        before, kept = path.read_bytes(), 4 * (version == 2)
         with closing(Store(str(path), must_exist=True)) as reader:
-            assert (reader.version, len(reader.intervals("r")), reader.timetables("r")) == (1, 1, [])
+            assert (reader.version, len(reader.intervals("r")), len(reader.timetables("r"))) == (version, 1, kept)
+            assert reader.workers("r") == reader.managers("r") == reader.pauses("r") == []
         assert path.read_bytes() == before
         with closing(Store(str(path))) as store:
             store.write("r", record(1))
             assert [row.number for row in store.intervals("r")] == [0, 1]
-            assert {row.number for row in store.timetables("r")} == {1}
+            assert {row.number for row in store.timetables("r")} == ({0, 1} if kept else {1})
+            assert {row.number for row in store.workers("r")} == {1}
         with closing(Store(str(path), must_exist=True)) as reader:
-            assert (reader.version, len(reader.timetables("r"))) == (2, 4)
+            assert (reader.version, len(reader.timetables("r"))) == (3, kept + 4)
+            assert (len(reader.workers("r")), len(reader.managers("r")), len(reader.pauses("r"))) == (2, 2, 1)
 
     @pytest.mark.parametrize("place", ["sqlite://", "sqlite:///:memory:"])
     def test_memory_is_refused(self, place):
@@ -226,14 +275,18 @@ class TestSqlite:
             Store(place)
 
 
-def old_store(path):
-    """A store with one interval, as version 1 left it."""
+LATER_TABLES = {1: ("timetables", "workers", "managers", "pauses"), 2: ("workers", "managers", "pauses")}
+
+
+def old_store(path, version):
+    """A store with one interval, as that version left it."""
     with closing(Store(str(path))) as store:
         store.start_run(RunRow(run="r", topology="t", policy="p", td_s=1, started_at="now"))
-        store.write("r", dataclasses.replace(record(0), timetables=()))
+        store.write("r", dataclasses.replace(record(0), levels=LevelRows()))
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP TABLE timetables")
-        connection.execute("UPDATE schema_version SET version = 1")
+        for table in LATER_TABLES[version]:
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("UPDATE schema_version SET version = ?", (version,))
         connection.commit()
     return path
 

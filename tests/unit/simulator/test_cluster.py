@@ -63,6 +63,33 @@ def test_both_levels_save_workers_and_leave_the_application_alone(setup):
     assert two.worker_seconds == pytest.approx(sum(two.history.workers) * 30.0, rel=0.1)
 
 
+def test_the_history_has_workers_by_state_and_what_managers_said(setup):
+    result = played(setup, "both")
+    levels = result.history.levels
+    assert levels.workers == [sum(row) for row in zip(*levels.by_state.values(), strict=True)]
+    assert max(levels.by_state["starting"]) >= 1
+    assert levels.offered == levels.by_state["available"]  # a slot each
+    assert all(used <= workers for used, workers in zip(levels.used, levels.workers, strict=True))
+    assert levels.counts["region here", "proposed"] == (
+        levels.counts["infrastructure", "granted"] + levels.counts.get(("infrastructure", "refused"), 0)
+    )
+    assert {row.who for row in levels.said} == {"region here", "infrastructure", "application app"}
+
+
+def test_a_recorder_gets_the_workers_of_every_interval(setup):
+    kept = []
+
+    class Recorder:
+        record = kept.append
+
+    cluster = Cluster(workers=12, levels="both", region=RegionRules(spare=2))
+    result = simulate(replace(setup, cluster=cluster), policy_for("e2df"), recorder=Recorder())
+    assert [len(one.levels.workers) for one in kept] == result.history.workers
+    said = [row.sequence for one in kept for row in one.levels.managers]
+    assert said == list(range(len(said)))
+    assert sum(len(one.levels.pauses) for one in kept) == 0
+
+
 def test_never_more_replicas_and_sources_than_slots(setup):
     result = played(setup, "both", workers=7)
     assert max(result.history.workers) == 7

@@ -38,10 +38,12 @@ class Diary:
     def __init__(self, most: int = 1000) -> None:
         self._entries: deque[Entry] = deque(maxlen=most)
         self._counts: dict[tuple[str, str], int] = {}
+        self.written = 0
 
     def write(self, entry: Entry) -> None:
         """Add an entry."""
         self._entries.append(entry)
+        self.written += 1
         key = entry.manager, entry.word
         self._counts[key] = self._counts.get(key, 0) + 1
         log.info("%s", entry.said)
@@ -50,6 +52,18 @@ class Diary:
     def entries(self) -> tuple[Entry, ...]:
         """The last entries, the oldest first."""
         return tuple(self._entries)
+
+    def since(self, written: int) -> tuple[tuple[int, Entry], ...]:
+        """What came after so many had been written, as far as it is kept: each with its place, counted from 0.
+
+        >>> diary = Diary(most=2)
+        >>> for word in ("proposed", "granted", "done"):
+        ...     diary.write(Entry(60.0, "infrastructure", word, "start here-1", "1 slot is free, 2 should be"))
+        >>> [(place, entry.word) for place, entry in diary.since(0)], [place for place, _ in diary.since(2)]
+        ([(1, 'granted'), (2, 'done')], [2])
+        """
+        first = self.written - len(self._entries)
+        return tuple((place, entry) for place, entry in enumerate(self._entries, first) if place >= written)
 
     def count(self, manager: str, word: str) -> int:
         """How often this manager said this, since the beginning."""

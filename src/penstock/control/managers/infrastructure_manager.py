@@ -65,6 +65,7 @@ class InfrastructureManager:
         self._freeing: dict[str, float] = {}  # since when
         self._spared: dict[str, float] = {}  # until when: they could not be freed
         self._starting: dict[str, float] = {}
+        self._stopping: dict[str, tuple[float, str]] = {}  # since when, and why
         self._failures = 0
         self._not_before_s = float("-inf")
 
@@ -72,6 +73,7 @@ class InfrastructureManager:
         """One round of the infrastructure's loop."""
         self._look(now_s)
         self._follow_starts(now_s)
+        self._follow_stops(now_s)
         self._follow_frees(now_s)
         used = used_by_worker(self._ledger.workers, self._applications)
         sizes = self._workers.sizes()
@@ -93,7 +95,8 @@ class InfrastructureManager:
     def _follow_starts(self, now_s: float) -> None:
         states = {worker.name: worker.state for worker in self._ledger.workers}
         for name, since_s in list(self._starting.items()):
-            if states.get(name) is WorkerState.STARTING and now_s - since_s < self.rules.start_within_s:
+            in_time = now_s - since_s < self.rules.start_within_s
+            if states.get(name) is WorkerState.JOINING or (states.get(name) is WorkerState.STARTING and in_time):
                 continue
             del self._starting[name]
             if states.get(name) is WorkerState.AVAILABLE:
@@ -153,7 +156,22 @@ class InfrastructureManager:
             self._workers.restore(name)
             self._write(now_s, NAME, "cancelled", f"stop {name}", str(error))
         else:
-            self._write(now_s, NAME, "done", f"stop {name}", reason)
+            self._stopping[name] = (now_s, reason)
+            self._follow_stops(now_s)
+
+    def _follow_stops(self, now_s: float) -> None:
+        """A worker may have to finish something first; it is draining until it is gone."""
+        states = {worker.name: worker.state for worker in self._workers.list()}
+        for name, (since_s, reason) in list(self._stopping.items()):
+            if states.get(name) is WorkerState.DRAINING:
+                continue
+            del self._stopping[name]
+            if name in states:
+                self._spared[name] = now_s + self.rules.free_within_s
+                self._write(now_s, NAME, "cancelled", f"stop {name}", "it is at work again")
+            else:
+                took = f", after {now_s - since_s:.4g} s" if now_s > since_s else ""
+                self._write(now_s, NAME, "done", f"stop {name}", f"{reason}{took}")
 
     def _refusal(self, proposal: WorkerProposal, now_s: float) -> str | None:
         if proposal.wish is Wish.START:
@@ -161,10 +179,10 @@ class InfrastructureManager:
                 return f"waits for another {self._not_before_s - now_s:.4g} s, as the last start failed"
             if self.rules.most is not None and len(self._workers.list()) >= self.rules.most:
                 return f"{self.rules.most} workers are the most"
-        if proposal.wish is Wish.FREE:
-            if now_s < self._spared.get(str(proposal.worker), now_s):
-                left_s = self._spared[str(proposal.worker)] - now_s
-                return f"it could not be freed; not tried again for another {left_s:.4g} s"
+        elif now_s < self._spared.get(str(proposal.worker), now_s):
+            left_s = self._spared[str(proposal.worker)] - now_s
+            return f"it could not be freed; not tried again for another {left_s:.4g} s"
+        elif proposal.wish is Wish.FREE:
             return self._denied(str(proposal.worker))
         return None
 

@@ -173,6 +173,63 @@ def test_a_worker_that_cannot_be_stopped_is_available_again(world):
     )
 
 
+class Slow(SimulatedWorkers):
+    """Workers that join slowly, and have to finish something before they stop."""
+
+    joining = finishing = frozenset()
+
+    def list(self):
+        joined = [one.turned(WorkerState.JOINING) if one.name in self.joining else one for one in super().list()]
+        return [one.turned(WorkerState.DRAINING) if one.name in self.finishing else one for one in joined]
+
+    def remove(self, name):
+        self.finishing |= {name}
+
+
+def test_a_worker_that_is_up_and_joins_slowly_is_not_given_up():
+    world = World(workers=0)
+    world.workers.__class__ = Slow
+    world.workers.joining = {"here-1"}
+    world.application()
+    manager = world.infrastructure(InfrastructureRules(start_within_s=50.0), RegionRules(spare=1))
+    for now_s in (0.0, 60.0, 120.0):
+        manager.step(now_s)
+    assert said(manager, "cancelled") == said(manager, "done") == []
+    assert len(said(manager, "granted")) == 1
+    world.workers.joining = frozenset()
+    manager.step(180.0)
+    assert said(manager, "done") == ["180 s: infrastructure done start here-1: available after 180 s"]
+
+
+def test_a_worker_that_finishes_something_first_is_done_when_it_is_gone(world):
+    world.workers.__class__ = Slow
+    world.application()
+    manager = world.infrastructure(region=RegionRules(spare=4))
+    manager.step(60.0)
+    assert states(world).count(WorkerState.DRAINING) == 1
+    manager.step(120.0)
+    assert said(manager, "done") == []
+    assert len(said(manager, "granted")) == 1
+    SimulatedWorkers.remove(world.workers, "here-1")
+    manager.step(180.0)
+    assert said(manager, "done") == [
+        "180 s: infrastructure done stop here-1: it is empty, and 4 slots stay free without it, after 120 s"
+    ]
+
+
+def test_a_worker_that_could_not_leave_is_spared_for_a_while(world):
+    world.workers.__class__ = Slow
+    world.application()
+    manager = world.infrastructure(InfrastructureRules(free_within_s=100.0), RegionRules(spare=4))
+    manager.step(60.0)
+    world.workers.finishing = frozenset()  # it is at work again
+    manager.step(120.0)
+    assert said(manager, "cancelled") == ["120 s: infrastructure cancelled stop here-1: it is at work again"]
+    assert said(manager, "refused") == [
+        "120 s: infrastructure refused stop here-1: it could not be freed; not tried again for another 100 s"
+    ]
+
+
 def test_two_applications_share_the_slots(world):
     other = ApplicationManager("other", Threshold(), world.ledger)
     world.application()

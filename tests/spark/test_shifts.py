@@ -1,4 +1,4 @@
-"""Pools laid out anew while events flow: a new generation of the query, every event once."""
+"""Pools laid out anew while events flow: the next shift takes over, every event once."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from penstock.sources import TraceSource
 from penstock.topology import Topology
 from penstock.workload import constant
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(240)
 
-COUNT, RATE = 3000, 200.0
+COUNT, RATE = 6000, 120.0
 
 
 def passed(event: dict[str, Any]) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def test_pools_shrink_and_grow_while_events_flow(collected_in: Path) -> None:
         time.sleep(2)
         pauses.append(run.lay_out_anew({"first": range(4), "end": range(4)}))
         run.set_replicas("end", 4)
-        assert run.wait(60)
+        assert run.wait(100)
         counters = run.fresh_counters()
         restarts = counters.restarts
     got = collected(collected_in)
@@ -51,5 +51,5 @@ def test_pools_shrink_and_grow_while_events_flow(collected_in: Path) -> None:
     assert {name: one.total.processed for name, one in counters.operators.items()} == {"first": COUNT, "end": COUNT}
     assert counters.operators["end"].replicas[3].processed > 0
     assert restarts == 0
-    assert max(pauses) < 30
+    assert max(pauses) < 5
     print(f"events stood still for {', '.join(f'{pause:.2f}' for pause in pauses)} s")

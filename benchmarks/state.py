@@ -1,0 +1,79 @@
+"""State by key: how long moved keys wait while replicas change, and what state costs; one run, medians of rounds.
+
+    python benchmarks/state.py --rounds 3 --json state.json
+
+One replica becomes two and two become one, four times, with 1, 10 and 100 MB of state in 1,000 keys, at 300 events/s:
+the waits of events due within a second after the change, of moved groups and of the others. Then the events per second
+through a keyed operator that counts in its state, beside one that counts in memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+SCENARIOS = Path(__file__).with_name("state_scenarios.py")
+SIZES_MB = ("1", "10", "100")
+
+Figures = dict[str, float]
+
+
+def measure(*scenario: str) -> Figures:
+    """One scenario in a process of its own."""
+    command = [sys.executable, str(SCENARIOS), *scenario]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(scenario)} failed:\n{done.stderr}")
+    figures: Figures = json.loads(done.stdout.strip().splitlines()[-1])
+    return figures
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description="State by key: waits and cost.")
+    arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--sizes", nargs="+", default=SIZES_MB, metavar="MB")
+    arguments.add_argument("--json", type=Path, help="also write the result here")
+    options = arguments.parse_args()
+    once = [("rate", "state"), ("rate", "memory"), *(("move", size) for size in options.sizes)]
+    console = Console(stderr=True)
+    found: dict[tuple[str, ...], list[Figures]] = {}
+    for scenario in track(once * options.rounds, description="measuring", console=console):
+        found.setdefault(scenario, []).append(measure(*scenario))
+        console.print(" ".join(scenario), {k: round(v, 2) for k, v in found[scenario][-1].items()})
+    result = {
+        " ".join(scenario): {name: round(median(one[name] for one in rounds), 3) for name in rounds[0]}
+        for scenario, rounds in found.items()
+    }
+    tell(result, options.sizes)
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=2) + "\n")
+
+
+def tell(result: dict[str, Figures], sizes: list[str]) -> None:
+    console = Console()
+    table = Table(title="one replica to two and back, 300 events/s; medians, ms")
+    columns = ("moved p50", "moved p99", "others p50", "others p99", "taken p50", "taken max")
+    table.add_column("state")
+    for name in columns:
+        table.add_column(name, justify="right")
+    for size in sizes:
+        one = result[f"move {size}"]
+        table.add_row(f"{size} MB", *(f"{one[name.replace(' ', '_') + '_ms']:.0f}" for name in columns))
+    console.print(table)
+    state, memory = result["rate state"], result["rate memory"]
+    console.print(
+        f"events/s at most: {state['rate']:,.0f} with state, {memory['rate']:,.0f} in memory, "
+        f"{state['rate'] / memory['rate']:.2f}×; {state['busy_us']:.1f} and {memory['busy_us']:.1f} µs an event"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,249 @@
+"""Which shift is at work, and how the next one takes over from it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.engine.handovers import Handovers
+from penstock.engine.layout import Layout
+from penstock.engine.ledger import Ledger
+from penstock.engine.messages import BatchEnd, Halted, Position, Question, StartQuery, TablesQuery
+from penstock.engine.numbers import shift_of
+from penstock.engine.positions import Positions
+from penstock.engine.routing import RoutingTable
+from penstock.engine.shifts import Shift
+from penstock.engine.supervisor import Supervisor
+from penstock.errors import EngineError
+
+log = logging.getLogger(__name__)
+
+LOOK_EVERY_S = 0.02
+HALT_WITHIN_S = 10.0
+
+
+@dataclass(frozen=True)
+class Books:
+    """What the shifts share."""
+
+    routing: RoutingTable
+    ledger: Ledger
+    positions: Positions
+    ask_all: Callable[[float], bool]  # whether every process has reported anew within the time
+    handovers: Handovers
+
+
+class Rota:
+    """The shift at work, and those that finish what they have."""
+
+    def __init__(
+        self,
+        books: Books,
+        supervisor: Callable[[int, Layout], Supervisor],
+        *,
+        ready_within_s: float,
+        log_file: Path,
+        first: int = 0,
+    ) -> None:
+        self._books = books
+        self._supervisor = supervisor
+        self._ready_within_s = ready_within_s
+        self._log_file = log_file
+        self._halted_since = 0  # the version of the routing that told the sources to stop
+        self._changing = threading.Lock()
+        self._stopping = threading.Event()
+        self._count = first
+        self._over_restarts = 0  # of shifts that have ended
+        self._shifts: dict[int, Shift] = {}
+        self.current: Shift
+
+    def open(self, layout: Layout) -> None:
+        """Start the first shift of this driver."""
+        self.current = self._new(layout)
+        self._books.ledger.current = self.current.number
+        self._books.routing.change(shift=self.current.number, turn=self.current.number)
+        self.current.supervisor.start()
+
+    def stop(self) -> None:
+        """End them all."""
+        self._stopping.set()
+        for shift in list(self._shifts.values()):
+            shift.supervisor.stop()
+
+    def wait_settled(self, timeout_s: float) -> bool:
+        """Wait until no shift but the present one is at work; False if the time is over first."""
+        deadline = time.monotonic() + timeout_s
+        others = [shift for shift in list(self._shifts.values()) if shift.left]
+        return all(shift.ended.wait(max(0.0, deadline - time.monotonic())) for shift in others)
+
+    @property
+    def failure(self) -> EngineError | None:
+        """Why a shift that is needed has ended for good, if one has."""
+        needed = [shift for shift in list(self._shifts.values()) if shift.left or shift is self.current]
+        return next((shift.supervisor.failure for shift in needed if shift.supervisor.failure), None)
+
+    @property
+    def restarts(self) -> int:
+        """How often a query was started again."""
+        return self._over_restarts + sum(shift.supervisor.restarts for shift in list(self._shifts.values()))
+
+    def answer(self, question: Question) -> Position:
+        """What a source slot wants to know, or to have kept."""
+        shift = self.check(question)
+        slot, positions = (question.source, question.slot), self._books.positions
+        if isinstance(question, StartQuery):
+            until = shift.halted.get(slot) if shift.left else None
+            return Position(question.batch, positions.start(question.batch, slot), until)
+        if isinstance(question, BatchEnd):
+            positions.end(question.batch, slot, question.position)
+        elif isinstance(question, Halted) and question.version >= self._halted_since and not shift.left:
+            shift.halted[slot] = question.position
+        return Position(question.batch, question.position)
+
+    def check(self, question: Question | TablesQuery) -> Shift:
+        """The shift of whoever asks; raises an EngineError if it has been replaced."""
+        shift = self._shifts.get(shift_of(question.batch))
+        if shift is None or question.generation != shift.supervisor.generation:
+            raise EngineError(f"a replica of generation {question.generation} asked; it has been replaced")
+        return shift
+
+    def await_ready(self, shift: Shift) -> None:
+        """Wait until every replica of the shift has reported in its present generation."""
+        deadline = time.monotonic() + self._ready_within_s
+        while missing := shift.replicas - self._books.ledger.heard(shift.supervisor.generation):
+            if (failure := shift.supervisor.failure) is not None:
+                raise failure
+            if time.monotonic() > deadline or self._stopping.is_set():
+                raise EngineError(
+                    f"{len(missing)} of {len(shift.replicas)} replicas were not ready within "
+                    f"{self._ready_within_s:g} s; Spark's log: {self._log_file}"
+                )
+            time.sleep(0.05)
+
+    def take_over(self, layout: Layout) -> float:
+        """Have the next shift, on that layout, take over; how long no source could send.
+
+        If it is not ready in time, or the sources do not stop, all stays as it was and an EngineError says so.
+        """
+        with self._changing:
+            self._books.handovers.hold()
+            last, following = self.current, self._new(layout)
+            try:
+                following.supervisor.start()
+                self.await_ready(following)
+                return self._hand_over(last, following)
+            except BaseException:
+                if self.current is last:
+                    self._dismiss(following)
+                    self._books.handovers.release()
+                raise
+
+    def _new(self, layout: Layout) -> Shift:
+        shift = Shift(self._count, layout, self._supervisor(self._count, layout))
+        self._shifts[shift.number] = shift
+        self._count += 1
+        return shift
+
+    def _hand_over(self, last: Shift, following: Shift) -> float:
+        books, begun = self._books, time.monotonic()
+        was_stopping = books.routing.current.stopping
+        if not was_stopping:
+            last.halted.clear()
+            self._halted_since = books.routing.current.version + 1
+            books.routing.change(stopping=True)
+        try:
+            self._await_halted(last)
+        except BaseException:
+            self._resume(last, was_stopping)
+            raise
+        books.positions.begin(following.number, last.halted)
+        last.left, self.current = True, following
+        books.ledger.current = following.number
+        books.routing.change(shift=following.number, stopping=was_stopping)
+        threading.Thread(target=self._see_off, args=(last,), name="penstock-rota", daemon=True).start()
+        return time.monotonic() - begun
+
+    def _resume(self, shift: Shift, stopping: bool) -> None:
+        """Let the sources of a shift go on, unless they are to stop anyway."""
+        if not stopping:
+            self._halted_since = self._books.routing.current.version + 1
+            shift.halted.clear()
+            self._books.routing.change(stopping=False)
+
+    def _await_halted(self, shift: Shift) -> None:
+        deadline = time.monotonic() + HALT_WITHIN_S
+        while missing := shift.source_slots - shift.halted.keys():
+            if (failure := shift.supervisor.failure) is not None:
+                raise failure
+            if time.monotonic() > deadline:
+                names = ", ".join(sorted({name for name, _ in missing}))
+                raise EngineError(f"pools stay as they are: sources did not stop within {HALT_WITHIN_S:g} s: {names}")
+            time.sleep(LOOK_EVERY_S)
+
+    def _finished(self, shift: Shift, timeout_s: float) -> bool:
+        """Whether all that the shift's sources sent is processed within the time, by two rounds of reports that agree.
+
+        One round is not enough: a sender may have reported before it sent, a receiver after it processed.
+        """
+        deadline, seen = time.monotonic() + timeout_s, None
+        while time.monotonic() < deadline and not self._stopping.is_set():
+            if (failure := shift.supervisor.failure) is not None:
+                raise failure
+            now = self._books.ledger.in_flight(shift.number) if self._books.ask_all(1.0) else None
+            if now is not None and now[0] == 0 and now == seen and self._all_sent(shift):
+                return True
+            seen = now
+            time.sleep(LOOK_EVERY_S)
+        return False
+
+    def _all_sent(self, shift: Shift) -> bool:
+        """Whether its sources are where they halted: after a restart they first have to come there again."""
+        ledger, positions = self._books.ledger, self._books.positions
+        if shift.replicas - ledger.heard(shift.supervisor.generation):
+            return False
+        for slot, position in shift.halted.items():
+            batch, sent = ledger.newest(shift.number, slot)
+            if positions.start(batch, slot) + sent != position:
+                return False
+        return True
+
+    def _done(self, shift: Shift, within_s: float) -> bool:
+        """Whether it has finished within the time, and its state is on disk."""
+        generation = shift.supervisor.generation
+        if not self._finished(shift, within_s):
+            return False
+        written = self._books.handovers.write(generation, shift.replicas, within_s)
+        return written and generation == shift.supervisor.generation
+
+    def _see_off(self, shift: Shift) -> None:
+        """End a shift once it has finished what it had."""
+        try:
+            while not self._done(shift, within_s=60.0):
+                if self._stopping.is_set():
+                    return
+                log.info("shift %d: still finishes what it had when the next took over", shift.number)
+        except EngineError as error:
+            log.warning("shift %d: ended before it had finished: %s", shift.number, error)
+            return  # it stays among the shifts, so that the run fails
+        self._books.positions.forget(shift.number)
+        del self._shifts[shift.number]
+        self._end(shift)
+        self._books.ledger.close(shift.number)
+        self._books.routing.change(turn=min(self._shifts))
+        self._books.handovers.release()
+        shift.ended.set()
+
+    def _dismiss(self, shift: Shift) -> None:
+        del self._shifts[shift.number]
+        self._books.ledger.discard(shift.number)
+        self._end(shift)
+        shift.ended.set()
+
+    def _end(self, shift: Shift) -> None:
+        shift.supervisor.stop()
+        self._over_restarts += shift.supervisor.restarts
+        self._books.handovers.forget(shift.number)

@@ -1,0 +1,84 @@
+"""What a new driver needs to carry a run on, in the run's folder: `run.json`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from penstock.engine.options import RunOptions
+from penstock.errors import InputError
+from penstock.topology import Topology
+
+FILE = "run.json"
+
+
+class RunFile(msgspec.Struct, frozen=True):
+    """The run's name, when its sources began, how often its query was started, and what was run."""
+
+    id: str
+    mode: str
+    source_slots: int
+    topology: dict[str, str]  # by operator or source: what of it must stay the same
+    epoch_s: float | None = None
+    generation: int = -1  # the last one that was started
+
+    def write(self, folder: Path) -> None:
+        """Have it on disk when this returns."""
+        temporary = folder / f"{FILE}.new"
+        with temporary.open("wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(self)))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(folder / FILE)
+
+
+def describe(topology: Topology) -> dict[str, str]:
+    """What of a topology must stay the same for a run to be carried on.
+
+    >>> topology = Topology("words")
+    >>> count = topology.operator("count", lambda e, state: e, inputs=topology.source("words"), key="word")
+    >>> describe(topology)
+    {'words': 'source', 'count': 'reads words.out; pool 4; key word; 128 key groups'}
+    """
+    described = dict.fromkeys(topology.sources, "source")
+    for name, operator in topology.operators.items():
+        parts = [f"reads {', '.join(map(str, operator.inputs))}", f"pool {operator.pool}"]
+        if operator.key is not None:
+            parts.append(f"key {operator.key if isinstance(operator.key, str) else 'by a function'}")
+        if operator.state is not None:
+            parts.append(f"{operator.state.groups} key groups")
+        described[name] = "; ".join(parts)
+    return described
+
+
+def run_file(folder: Path | None, topology: Topology, options: RunOptions, new_id: str) -> RunFile:
+    """The run that the folder holds, if there is one; otherwise a new one. Raises if it is another run's folder."""
+    mine = RunFile(new_id, options.mode, options.source_slots, describe(topology))
+    path = (folder or Path()) / FILE
+    if folder is None or not path.is_file():
+        return mine
+    try:
+        held = msgspec.json.decode(path.read_bytes(), type=RunFile)
+    except msgspec.MsgspecError as error:
+        raise InputError(f"{path}: does not say which run this is: {error}") from error
+    differences = [
+        f"{what} was {was!r}, is {now!r}"
+        for what, was, now in (
+            ("mode", held.mode, mine.mode),
+            ("source_slots", held.source_slots, mine.source_slots),
+            *((repr(n), held.topology.get(n), mine.topology.get(n)) for n in held.topology | mine.topology),
+        )
+        if was != now
+    ]
+    if differences:
+        raise InputError(f"{folder}: holds another run, which cannot be carried on: {'; '.join(differences)}")
+    return held
+
+
+def next_batch(checkpoint: Path) -> int:
+    """The batch that Spark does next from this checkpoint: the one after the last that was committed."""
+    commits = checkpoint / "commits"
+    done = [int(file.name) for file in commits.iterdir() if file.name.isdecimal()] if commits.is_dir() else []
+    return max(done, default=-1) + 1

@@ -1,0 +1,89 @@
+"""Exact counts, whatever happens: replicas change all the time, a Python worker is killed, then the driver itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import psutil
+import pytest
+
+from penstock.sinks import collected
+
+pytestmark = pytest.mark.timeout(600)
+
+DRIVER = Path(__file__).with_name("words_driver.py")
+
+
+@pytest.fixture
+def words_driver(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(DRIVER.parent))
+    import words_driver
+
+    return words_driver
+
+
+def start(folder: Path, events: int, rate: int, mode: str) -> subprocess.Popen[bytes]:
+    arguments = [str(folder / "run"), str(folder / "sink"), str(events), str(rate), mode]
+    return subprocess.Popen([sys.executable, str(DRIVER), *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def await_stored(folder: Path, wanted: int, driver: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 240
+    while sum(1 for _ in collected(folder / "sink")) < wanted:
+        assert driver.poll() is None, driver.communicate()[0].decode()
+        assert time.monotonic() < deadline, f"fewer than {wanted} events were stored in time"
+        time.sleep(0.3)
+
+
+def kill_a_worker(driver: subprocess.Popen[bytes]) -> None:
+    """One of the processes that were forked from Spark's Python daemon."""
+    children = psutil.Process(driver.pid).children(recursive=True)
+    daemons = [child for child in children if "penstock.engine.daemon" in child.cmdline()]
+    forked = {daemon.pid for daemon in daemons}
+    workers = [daemon for daemon in daemons if daemon.ppid() in forked]
+    workers[len(workers) // 2].kill()
+
+
+def check_counts(folder: Path, words: list[str]) -> None:
+    """Every event is there, and the highest count of each word is how often it came."""
+    stored: dict[str, Any] = dict(collected(folder / "sink"))
+    assert len(stored) == len(words)
+    highest: dict[str, int] = {}
+    for event in (event for _, event in collected(folder / "sink")):
+        highest[event["word"]] = max(highest.get(event["word"], 0), event["count"])
+    assert highest == Counter(words)
+
+
+def test_fifty_thousand_events(tmp_path: Path, words_driver: ModuleType) -> None:
+    events, rate = 50_000, 1_500
+    first = start(tmp_path, events, rate, "realtime")
+    await_stored(tmp_path, 8_000, first)
+    kill_a_worker(first)
+    await_stored(tmp_path, 25_000, first)
+    first.kill()
+    said = first.communicate()[0].decode()
+    second = start(tmp_path, events, rate, "realtime")
+    said += second.communicate(timeout=300)[0].decode()
+    assert second.returncode == 0, said
+    check_counts(tmp_path, words_driver.zipf_words(events))
+    print(f"{said.count('changed')} changes of replicas; {said.splitlines()[-1]}")
+    assert said.count("changed") >= 15, said
+
+
+def test_micro_batches(tmp_path: Path, words_driver: ModuleType) -> None:
+    """The driver is killed in the middle; changes of replicas take effect with the next batch."""
+    events, rate = 8_000, 600
+    first = start(tmp_path, events, rate, "microbatch")
+    await_stored(tmp_path, 2_000, first)
+    first.kill()
+    first.communicate()
+    second = start(tmp_path, events, rate, "microbatch")
+    said = second.communicate(timeout=300)[0].decode()
+    assert second.returncode == 0, said
+    check_counts(tmp_path, words_driver.zipf_words(events))

@@ -1,0 +1,82 @@
+"""Operators with state on a real Spark: rescaled while events flow, with exact results."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.engine.options import RunOptions
+from penstock.engine.run import Run
+from penstock.sinks import CollectSink, collected
+from penstock.sources import TraceSource
+from penstock.topology import Topology
+from penstock.workload import constant
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def zipf_words(count: int, keys: int = 300, seed: int = 1) -> list[str]:
+    draw = random.Random(seed)
+    return draw.choices([f"w{n}" for n in range(keys)], [1 / (n + 1) for n in range(keys)], k=count)
+
+
+def same(event: dict[str, Any]) -> dict[str, Any]:
+    return event
+
+
+def count(event: dict[str, Any], state: dict[str, int]) -> dict[str, Any]:
+    state["count"] = state.get("count", 0) + 1
+    return {"word": event["word"], "count": state["count"]}
+
+
+def word_count(folder: Path, pool: int = 4) -> Topology:
+    topology = Topology("words", pool=2)
+    first = topology.operator("first", same, inputs=topology.source("words"))
+    counts = topology.operator("count", count, inputs=first, key="word", pool=pool, key_groups=32)
+    topology.operator("end", CollectSink(folder), inputs=counts)
+    return topology
+
+
+def source_of(words: list[str], rate: float) -> TraceSource:
+    return TraceSource(constant(rate, len(words) / rate), [{"word": word} for word in words])
+
+
+def counted(folder: Path) -> dict[str, list[int]]:
+    """The counts that each word had, in any order; an event that was repeated counts with its last one."""
+    last = dict(collected(folder))
+    words: dict[str, list[int]] = {}
+    for event in last.values():
+        words.setdefault(event["word"], []).append(event["count"])
+    return words
+
+
+def test_counts_are_exact_while_replicas_change(collected_in: Path) -> None:
+    """Twelve changes in 12 s, over a batch that ends: every word counts 1, 2, 3, … up to how often it came."""
+    words = zipf_words(6000)
+    with Run(
+        word_count(collected_in), source_of(words, 500), replicas={"first": 2}, options=RunOptions(checkpoint_every_s=5)
+    ) as run:
+        for replicas in (2, 4, 1, 3, [3], [0, 2], 4, 1, 2, 4, 3, 1):
+            time.sleep(1)
+            run.set_replicas("count", replicas)
+        assert run.wait(60)
+        counters = run.fresh_counters()
+        owners = run._routing.current.operators["count"].table
+    expected = Counter(words)
+    assert {word: sorted(counts) for word, counts in counted(collected_in).items()} == {
+        word: list(range(1, times + 1)) for word, times in expected.items()
+    }
+    total = counters.operators["count"].total
+    assert total.processed == len(words)
+    assert total.state_keys == len(expected)
+    assert total.groups_moved > 32
+    assert total.moving.count == total.groups_moved
+    assert counters.restarts == 0
+    assert owners is not None
+    print(f"moved {total.groups_moved} groups, p50 {total.moving.percentile_ms(0.5):.0f} ms, ", end="")
+    print(f"p99 {total.moving.percentile_ms(0.99):.0f} ms; {total.state_bytes} bytes")

@@ -1,0 +1,58 @@
+"""A worker that never registers with the Master: given up, said, and tried again after a while."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from penstock.control.managers.infrastructure_manager import InfrastructureManager, InfrastructureRules
+from penstock.control.managers.ledger import SlotLedger
+from penstock.control.managers.region_manager import RegionManager, RegionRules
+from penstock.infra.standalone import REGION, StandaloneCluster
+
+pytestmark = pytest.mark.timeout(200)
+
+
+def test_a_worker_that_never_registers_is_given_up_and_another_is_tried(tmp_path: Path) -> None:
+    with StandaloneCluster(tmp_path / "cluster") as cluster:
+        rules = InfrastructureRules(most=2, start_within_s=3.0, wait_s=4.0)
+        region = RegionManager(REGION, RegionRules(spare=0, least=1))
+        manager = InfrastructureManager(cluster, SlotLedger(), [region], [], rules)
+
+        manager.step(0.0)
+        (stuck,) = cluster.list()
+        pid = cluster.pid(stuck.name)
+        os.kill(pid, signal.SIGSTOP)  # it hangs before it has said a word
+        manager.step(2.0)
+        assert said(manager, "cancelled") == []
+        manager.step(3.0)
+        assert said(manager, "cancelled") == [
+            "infrastructure cancelled start worker-1: it did not come up within 3 s; none is started for 4 s"
+        ]
+        assert not psutil.pid_exists(pid)
+        assert cluster.list() == []
+        assert said(manager, "refused") == [
+            "infrastructure refused start a worker of local: waits for another 4 s, as the last start failed"
+        ]
+        manager.step(7.0)
+        assert [worker.name for worker in cluster.list()] == ["worker-2"]
+        until(lambda: cluster.list()[0].available)
+        manager.step(9.5)
+        assert said(manager, "done") == ["infrastructure done start worker-2: available after 2.5 s"]
+
+
+def said(manager: InfrastructureManager, word: str) -> list[str]:
+    return [str(entry.said) for entry in manager.diary.entries if entry.word == word]
+
+
+def until(true: Callable[[], object], timeout_s: float = 100.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not true():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.2)

@@ -1,0 +1,60 @@
+"""A folder knows which run it holds, and refuses another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from penstock.engine.options import RunOptions
+from penstock.engine.run_file import FILE, run_file
+from penstock.errors import InputError
+from penstock.topology import Topology
+
+
+def count(event: Any, state: dict[str, int]) -> None: ...
+
+
+def topology(pool: int = 4, name: str = "count") -> Topology:
+    made = Topology("words", pool=pool)
+    made.operator(name, count, inputs=made.source("words"), key="word")
+    return made
+
+
+def test_a_new_folder_holds_a_new_run(tmp_path: Path) -> None:
+    assert run_file(None, topology(), RunOptions(), "a").id == "a"
+    assert run_file(tmp_path, topology(), RunOptions(), "a").id == "a"
+    assert run_file(tmp_path / "none", topology(), RunOptions(), "a").generation == -1
+
+
+def test_what_was_written_is_carried_on(tmp_path: Path) -> None:
+    first = run_file(tmp_path, topology(), RunOptions(), "a")
+    msgspec.structs.replace(first, epoch_s=17.0, generation=3).write(tmp_path)
+    again = run_file(tmp_path, topology(), RunOptions(), "b")
+    assert (again.id, again.epoch_s, again.generation) == ("a", 17.0, 3)
+
+
+@pytest.mark.parametrize(
+    ("other", "options", "differs"),
+    [
+        (topology(pool=2), RunOptions(), "'count' was 'reads words.out; pool 4; key word; 128 key groups', is "),
+        (topology(name="tally"), RunOptions(), "'tally' was None, is 'reads words.out"),
+        (topology(), RunOptions(mode="microbatch"), "mode was 'realtime', is 'microbatch'"),
+        (topology(), RunOptions(source_slots=2), "source_slots was 1, is 2"),
+    ],
+)
+def test_another_run_is_refused_with_what_differs(
+    tmp_path: Path, other: Topology, options: RunOptions, differs: str
+) -> None:
+    run_file(tmp_path, topology(), RunOptions(), "a").write(tmp_path)
+    with pytest.raises(InputError, match="holds another run, which cannot be carried on") as caught:
+        run_file(tmp_path, other, options, "b")
+    assert differs in str(caught.value)
+
+
+def test_a_broken_file(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text("{")
+    with pytest.raises(InputError, match=r"run.json: does not say which run this is"):
+        run_file(tmp_path, topology(), RunOptions(), "b")
