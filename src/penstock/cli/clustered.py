@@ -81,7 +81,10 @@ def cluster_request(kind: str | None, workers: str | None, replicas: int, fewest
 
 
 def new_cluster(request: ClusterRequest, topology: Topology, folder: Path) -> StandaloneCluster | None:
-    """Workers that can each hold all pools, so that one alone can carry the run on; None if someone else runs them."""
+    """Workers that can each hold all pools of two shifts, so that one alone can carry the run on.
+
+    None if someone else runs the cluster.
+    """
     if request.url is not None:
         return None
     options = StandaloneOptions(capacity=request.capacity, cores=_cores(topology))

@@ -144,7 +144,8 @@ class StandaloneCluster:
         arguments = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web_port)]
         arguments += ["--cores", str(self.options.cores), "--memory", f"{self.options.memory_mb}M"]
         arguments += ["--work-dir", str(self.folder / name), self.url]
-        process = self._launch("org.apache.spark.deploy.worker.Worker", arguments, name, {WORKER_NAME: name})
+        told = {} if self._lasting else {WORKER_NAME: name}  # others look at executors, and do not know our names
+        process = self._launch("org.apache.spark.deploy.worker.Worker", arguments, name, told)
         self._workers[name] = _Started(process, port, web_port, self._now())
         return name
 

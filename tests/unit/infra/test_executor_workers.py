@@ -8,7 +8,7 @@ from penstock.errors import InputError
 from penstock.infra.executor_workers import REGION, ExecutorWorkers
 from penstock.infra.worker import WorkerState
 
-STARTING, AVAILABLE, DRAINING = WorkerState
+STARTING, AVAILABLE, DRAINING = WorkerState.STARTING, WorkerState.AVAILABLE, WorkerState.DRAINING
 
 
 class FakeExecutors:
