@@ -27,6 +27,10 @@ class ReplicaCounters(msgspec.Struct):
     cpu_s: float = 0.0
     queued: int = 0  # events waiting in the replica's own queue now
     latency: LatencyHistogram = msgspec.field(default_factory=LatencyHistogram)  # end to end, at sinks
+    state_bytes: int = 0  # of the state that it has now, about
+    state_keys: int = 0
+    groups_moved: int = 0  # key groups whose state it took from another replica
+    moving: LatencyHistogram = msgspec.field(default_factory=LatencyHistogram)  # from hearing of it, each group
 
     def add(self, other: ReplicaCounters) -> None:
         """Add another replica's counters, or another batch's, to these."""
@@ -44,6 +48,10 @@ class ReplicaCounters(msgspec.Struct):
         self.cpu_s += other.cpu_s
         self.queued += other.queued
         self.latency.merge(other.latency)
+        self.state_bytes += other.state_bytes
+        self.state_keys += other.state_keys
+        self.groups_moved += other.groups_moved
+        self.moving.merge(other.moving)
 
 
 def total(counters: Iterable[ReplicaCounters]) -> ReplicaCounters:
