@@ -227,7 +227,9 @@ def _ring(room: int, *, used: bool) -> Tracking:
 def _check_state(model: Model, options: SimulationOptions) -> None:
     known = [name for name, one in model.operators.items() if one.operator.state is not None]
     if wrong := [name for name in options.state_bytes if name not in known]:
-        raise InputError(f"state_bytes: must be of operators that keep state ({', '.join(known) or 'none'}); got {wrong}")
+        raise InputError(
+            f"state_bytes: must be of operators that keep state ({', '.join(known) or 'none'}); got {wrong}"
+        )
 
 
 def _merged(parts: Sequence[Events]) -> Events:

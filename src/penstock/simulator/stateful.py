@@ -8,7 +8,18 @@ import numpy as np
 
 from penstock.metrics.counters import OperatorCounters
 from penstock.metrics.latency import merged
-from penstock.simulator.arrays import PROCESSED, Events, Flags, Floats, Ints, Routes, Tally, Tracking, empty_events
+from penstock.simulator.arrays import (
+    PROCESSED,
+    Events,
+    Flags,
+    Floats,
+    Ints,
+    Routes,
+    Small,
+    Tally,
+    Tracking,
+    empty_events,
+)
 from penstock.simulator.model import OperatorModel
 from penstock.simulator.moves import Moves
 from penstock.simulator.operator import SimulatedOperator
@@ -19,9 +30,9 @@ from penstock.simulator.regional import RegionalOperator
 class StatefulOperator(RegionalOperator):
     """Sends by the owners of key groups, in regions or all at one place.
 
-    An event whose state is still on its way is queued when that is there; others pass it by. So events of one group stay
-    in order. That is exact: a replica's queue up to a marker is known once all that was sent before it has arrived, and
-    with it when the state is there, before any event that has to wait for it could start.
+    An event whose state is still on its way is queued when that is there; others pass it by. So events of one group
+    stay in order. That is exact: a replica's queue up to a marker is known once all that was sent before it has
+    arrived, and with it when the state is there, before any event that has to wait for it could start.
     """
 
     def __init__(self, model: OperatorModel, options: SimulationOptions, tracking: Tracking, tally: Tally) -> None:
@@ -93,16 +104,19 @@ class StatefulOperator(RegionalOperator):
         """Hand over what one replica loses, or begin the next change."""
         handing, options = self._moves.next_handing, self._options
         if handing is None:
-            super()._warm_up(self._moves.change(self._delay_s.max(axis=0)), at_s)
+            delay_s = self._delay_s.max(axis=0)
+            np.maximum.at(delay_s, self._sent.chosen, self._sent.events.time - at_s)  # markers overtake nothing
+            super()._warm_up(self._moves.change(delay_s), at_s)
             return
         done_s = max(float(self._replicas.free[handing.loser]), at_s + options.hop_s)
         size = self._key_bytes * int(self._keys[handing.groups].sum())
         self._moves.hand_over(done_s + options.move_latency_s + size / options.move_bandwidth)
 
     def _due(self) -> Floats:
-        """When each event on its way can be queued, but for the hop."""
-        ready_s = self._moves.ready_s[self._of_value(self._group, self._sent.events.value)]
-        return np.maximum(self._sent.events.time, ready_s - self._options.hop_s)
+        """When each event on its way can be queued, but for the hop; at a group's old owner nothing has to wait."""
+        times, groups = self._sent.events.time, self._of_value(self._group, self._sent.events.value)
+        mine = self._moves.routes.active[groups] == self._sent.chosen
+        return np.where(mine, np.maximum(times, self._moves.ready_s[groups] - self._options.hop_s), times)
 
     def _queue_up(self, events: Events, kind: int, chosen: Ints, asked: Flags) -> None:
         """Queue events; the keys of those that will be processed are seen from now on."""
@@ -116,7 +130,7 @@ class StatefulOperator(RegionalOperator):
         np.add.at(self._keys, self._group_of_key[fresh], 1)
 
     @staticmethod
-    def _of_value(table: Ints, values: Ints) -> Ints:
+    def _of_value(table: Ints, values: Small) -> Ints:
         """What a table has of these values; one number where all are alike."""
         return table[np.minimum(values, len(table) - 1)]
 
