@@ -217,6 +217,7 @@ def _load(
         emitted=growth.emitted,
         dropped=growth.dropped,
         declared_shares=frame.declared.shares,
+        state_bytes=max(0, sum(this.state_bytes for this in now.replicas.values())),
     )
 
 

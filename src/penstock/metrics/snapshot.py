@@ -48,6 +48,7 @@ class OperatorLoad:
     emitted: Mapping[str, int] = field(default_factory=dict)  # by output stream
     dropped: Mapping[str, int] = field(default_factory=dict)  # by cause
     declared_shares: Mapping[str, float] = field(default_factory=dict)  # by predecessor
+    state_bytes: int = 0  # of all replicas together, about
 
     @property
     def received(self) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from penstock.apps.waiting import Waiting
@@ -46,6 +47,7 @@ class OperatorModel:
     senders: tuple[str, ...]
     work: Work
     mean_s: float  # mean time of an event
+    keys: Ints  # the number of each value's key among all keys, where it keeps state
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,8 @@ class _Builder:
             drawn=self._random.integers(1, 2**63, 2, np.uint64),
         )
         mean_s = float(service.mean())
-        return OperatorModel(operator, self._edges[operator.name], outputs, np.array(origin), senders, work, mean_s)
+        edges, keys = self._edges[operator.name], _key_numbers(operator, got)
+        return OperatorModel(operator, edges, outputs, np.array(origin), senders, work, mean_s, keys)
 
     def _giving(self, operator: Operator, streams: list[str], outputs: tuple[Edge, ...]) -> tuple[int, Any, Any]:
         given = self._given[operator.name]
@@ -237,6 +240,17 @@ def _keys(operator: Operator, got: _Known) -> Ints:
     if got.events is None or key is None:
         return np.array([stable_hash(value) for value in range(got.count)], np.int64)
     return np.array([stable_hash(key_of(key, event)) for event in got.events], np.int64)
+
+
+def _key_numbers(operator: Operator, got: _Known) -> Ints:
+    """Which of the distinct keys each value has, for an operator that keeps state."""
+    if operator.state is None or operator.key is None:
+        return np.zeros(0, np.int64)
+    if got.events is None:
+        return np.arange(got.count)
+    numbers: dict[bytes, int] = {}
+    keys = [msgspec.msgpack.encode(key_of(operator.key, event)) for event in got.events]
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
 
 
 def _outputs(operator: Operator, event: Any) -> list[tuple[str, Any]]:

@@ -93,6 +93,11 @@ class SimulatedOperator:
         """Events it dropped so far."""
         return int(self._replicas.dropped.sum())
 
+    @property
+    def _targets(self) -> Routes:
+        """What the grouping chooses from."""
+        return self._routes
+
     def take(self, events: Events) -> None:
         """Queue events, given in order of time."""
         if len(events.time):
@@ -102,7 +107,7 @@ class SimulatedOperator:
     def _queue_up(self, events: Events, kind: int, chosen: Ints, asked: Flags) -> None:
         self._make_room(len(events.time))
         queue, replicas = self._queue, self._replicas
-        known = self._work, self._senders, self._routes, kind, chosen, asked, self._limits
+        known = self._work, self._senders, self._targets, kind, chosen, asked, self._limits
         take(events, self.model.origin, queue, replicas, *known, self._tracking, self._tally)
         if self.online:
             self.online.taken(events, chosen, asked)
@@ -144,14 +149,17 @@ class SimulatedOperator:
                 f"{self.model.operator}: replicas must be among 0..{self.pool - 1}, each once; got {list(replicas)}"
             )
         new = [replica for replica in active if replica not in self.active]
-        ready_s = now_s + self._options.activation_delay_s if now_s > 0 else now_s
-        self._replicas.free[new] = np.maximum(self._replicas.free[new], ready_s)
+        self._warm_up(new, now_s)
         self._routes.active[: len(active)] = active
         self._routes.length[0] = len(active)
         self._bound()
         self._publish()
         if self.online:
             self.online.activate(np.array(active))
+
+    def _warm_up(self, new: Sequence[int], now_s: float) -> None:
+        ready_s = now_s + self._options.activation_delay_s if now_s > 0 else now_s
+        self._replicas.free[new] = np.maximum(self._replicas.free[new], ready_s)
 
     def publish(self, used: Mapping[int, float], step: float) -> None:
         """Take new utilisations."""

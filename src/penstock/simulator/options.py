@@ -10,6 +10,7 @@ from penstock.errors import InputError
 from penstock.names import one_of
 
 ACTUATIONS = ("pool", "restart", "restart-lossy")
+STATE_BYTES = 60.0  # of one key, where nothing is said: a word with a dict of three numbers, encoded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,9 @@ class SimulationOptions:
     target_s: float = 2.0  # an event that takes longer is late
     first_step_s: float = 0.0  # when the control loop starts to look
     seed: int = 0
+    state_bytes: Mapping[str, float] = field(default_factory=dict)  # of one key, by operator that keeps state
+    move_bandwidth: float = 10e6  # bytes per second at which state is written, brought and read
+    move_latency_s: float = 0.1  # until a replica that gains state hears that it is there
 
     def __post_init__(self) -> None:
         one_of("actuation", self.actuation, ACTUATIONS)
@@ -45,6 +49,11 @@ class SimulationOptions:
             raise InputError(f"q_size must be at least 1; got {self.q_size!r}")
         for operator, time_s in self.overhead_s.items():
             _check(f"overhead_s of '{operator}'", time_s, 0.0, open_=False)
+        for operator, size in self.state_bytes.items():
+            _check(f"state_bytes of '{operator}'", size, 0.0, open_=False)
+        _check("move_latency_s", self.move_latency_s, 0.0, open_=False)
+        if self.move_bandwidth != math.inf:  # as fast as one likes
+            _check("move_bandwidth", self.move_bandwidth, 0.0, open_=True)
 
 
 def _check(name: str, value: float, least: float, *, open_: bool) -> None:

@@ -17,9 +17,9 @@ from penstock.simulator.kernels.move import merge
 from penstock.simulator.kernels.settle import enter
 from penstock.simulator.model import Edge, Model
 from penstock.simulator.online import REPORT_S
-from penstock.simulator.operator import SimulatedOperator
 from penstock.simulator.options import SimulationOptions
 from penstock.simulator.regional import RegionalOperator
+from penstock.simulator.stateful import kind_of
 
 CHUNK = 1 << 14  # source events moved through the topology at once
 _FIRST_RING = 1 << 12
@@ -45,9 +45,10 @@ class Plant:
         self._total = 0  # source events so far
         self._tally = Tally(np.zeros(BUCKETS, np.int64), np.array([0.0, 0.0, options.target_s]), np.zeros(3, np.int64))
         self._tracking = _ring(_FIRST_RING, used=model.splits)
-        kind = RegionalOperator if regional else SimulatedOperator  # in regions, or all at one place
+        _check_state(model, options)
         self.operators = {
-            name: kind(one, options, self._tracking, self._tally) for name, one in model.operators.items()
+            name: kind_of(one, regional=regional)(one, options, self._tracking, self._tally)
+            for name, one in model.operators.items()
         }
         self._changed = False
         self._regions: dict[tuple[str, int], int] = {}
@@ -221,6 +222,14 @@ def _ring(room: int, *, used: bool) -> Tracking:
     return Tracking(
         np.zeros(room, np.int32), np.zeros(room), np.zeros(room, np.int8), np.zeros(2, np.int64), np.array([int(used)])
     )
+
+
+def _check_state(model: Model, options: SimulationOptions) -> None:
+    known = [name for name, one in model.operators.items() if one.operator.state is not None]
+    if wrong := [name for name in options.state_bytes if name not in known]:
+        raise InputError(
+            f"state_bytes: must be of operators that keep state ({', '.join(known) or 'none'}); got {wrong}"
+        )
 
 
 def _merged(parts: Sequence[Events]) -> Events:

@@ -71,7 +71,7 @@ class RegionalOperator(SimulatedOperator):
         if self.online:
             chosen, asked = self.online.assign(events)
         else:
-            chosen = route(events, self._work, self._senders, self._routes, self._kind)
+            chosen = route(events, self._work, self._senders, self._targets, self._kind)
             asked = np.zeros(len(chosen), np.int8)
         late = events._replace(time=events.time + self._delay_s[events.row, chosen])
         self._count(late, chosen, 1)
@@ -92,14 +92,19 @@ class RegionalOperator(SimulatedOperator):
         events = self._sent.events
         return super().sources_born_before(time_s) + [int(one) for one in events.source[events.born < time_s]]
 
+    def _due(self) -> Floats:
+        """When each event on its way arrives, but for the hop."""
+        return self._sent.events.time
+
     def _arrive(self, until_s: float) -> None:
-        times = self._sent.events.time
+        times = self._due()
         order = np.argsort(times, kind="stable")
         count = int(np.searchsorted(times[order], until_s, side="right"))
         if count:
             here, self._sent = self._sent.picked(order[:count]), self._sent.picked(order[count:])
             self._count(here.events, here.chosen, -1)  # they are counted when they are queued
-            self._queue_up(here.events, CHOSEN, here.chosen, here.asked)
+            arrived = here.events._replace(time=times[order[:count]])
+            self._queue_up(arrived, CHOSEN, here.chosen, here.asked)
 
     def _count(self, events: Events, chosen: Ints, by: int) -> None:
         """Received counts from when an event is sent, as everywhere."""

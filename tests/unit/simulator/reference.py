@@ -132,7 +132,7 @@ class Reference:
 
     def __post_init__(self) -> None:
         topology = self.topology
-        self.operators = {name: ReferenceOperator(self, topology[name]) for name in topology.in_order()}
+        self.operators = {name: self.operator(topology[name]) for name in topology.in_order()}
         self.wires: dict[str, list[Wire]] = {name: [] for name in (*self.sources, *self.operators)}
         for receiver in self.operators.values():
             for stream in receiver.declared.inputs:
@@ -143,6 +143,9 @@ class Reference:
         for name in self.sources:
             self.env.process(self._enter(name))
         self._changed = False
+
+    def operator(self, declared: Operator) -> ReferenceOperator:
+        return ReferenceOperator(self, declared)
 
     @property
     def backlog(self) -> int:
