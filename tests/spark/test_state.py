@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections import Counter
@@ -94,3 +95,27 @@ def test_counts_are_exact_over_other_pools(collected_in: Path) -> None:
     highest = {word: max(counts) for word, counts in counted(collected_in).items()}
     assert highest == Counter(words)
     assert total.processed == len(words)
+
+
+def test_a_hand_over_that_takes_too_long_is_taken_back(collected_in: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody hears of the change while the channel is cut: the query starts again under the old owners."""
+    caplog.set_level(logging.WARNING)
+    words = zipf_words(2400)
+    with Run(word_count(collected_in), source_of(words, 200), options=RunOptions(handover_timeout_s=2)) as run:
+        time.sleep(2)
+        run.cut_channel(True)
+        run.set_replicas("count", 3)
+        assert run.active["count"] == (0, 1, 2)
+        deadline = time.monotonic() + 60
+        while run.active["count"] != (0,):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        run.cut_channel(False)
+        time.sleep(3)
+        run.set_replicas("count", 2)  # now it can
+        assert run.wait(90)
+        total = run.fresh_counters().operators["count"].total
+    assert "operator 'count': key groups [11, 12, 13" in caplog.text
+    assert "waiting for replicas [0]: they stay" in caplog.text
+    assert total.groups_moved == 16
+    assert {word: max(counts) for word, counts in counted(collected_in).items()} == Counter(words)

@@ -89,7 +89,7 @@ class SourceSlot:
             if not chunk and not end.reached.is_set():
                 self._woken.wait(self._wait_s(routing))
         end.check()
-        if self._has_begun:
+        if self._begun(self._agent.routing):  # also where the batch was over before a first look
             self._agent.ask(BatchEnd(*self._me, self._position))
         self._agent.wake()
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.engine.ingest import CHUNK, SourceSlot, ingest_rows
+from penstock.engine.ingest import CHUNK, BatchEnding, SourceSlot, ingest_rows
 from penstock.engine.messages import BatchEnd, Halted, Routing, StartQuery
 from penstock.topology import Topology
 
@@ -259,6 +259,17 @@ def test_after_another_shift_took_over_only_what_was_sent_before_is_sent_again(d
 
 
 # ── time ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_batch_that_is_over_before_the_first_look_says_where_it_ended(driver: Driver) -> None:
+    """On a busy machine the first batch may be: the next one must be able to find out where it starts."""
+    driver.starts["events", 0] = 7
+    program = driver.program(app(), sources={"events": Numbers(100)})
+    slot = SourceSlot(program, "events", 0, 4)
+    end = BatchEnding([], slot._woken)
+    assert end.reached.wait(5)
+    assert list(slot._run(end)) == []
+    assert driver.ends == [BatchEnd(0, "events", 0, 4, 7)]
 
 
 def test_events_are_sent_when_they_are_due(driver: Driver, tools: Tools) -> None:
