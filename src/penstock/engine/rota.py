@@ -59,6 +59,7 @@ class Rota:
         self._count = first
         self._over_restarts = 0  # of shifts that have ended
         self._shifts: dict[int, Shift] = {}
+        self._ended: set[int] = set()
         self.current: Shift
 
     def open(self, layout: Layout) -> None:
@@ -93,6 +94,8 @@ class Rota:
 
     def answer(self, question: Question) -> Position:
         """What a source slot wants to know, or to have kept."""
+        if isinstance(question, BatchEnd) and shift_of(question.batch) in self._ended:
+            return Position(question.batch, question.position)  # Spark may end the batch of a query that it stops
         shift = self.check(question)
         slot, positions = (question.source, question.slot), self._books.positions
         if isinstance(question, StartQuery):
@@ -244,6 +247,7 @@ class Rota:
         shift.ended.set()
 
     def _end(self, shift: Shift) -> None:
+        self._ended.add(shift.number)
         shift.supervisor.stop()
         self._over_restarts += shift.supervisor.restarts
         self._books.handovers.forget(shift.number)

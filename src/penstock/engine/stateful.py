@@ -98,7 +98,7 @@ class StatefulReplica:
     def end(self) -> Events[Any]:
         """The input is over: give and take what is still to be; the events that could be released."""
         released = Events[Any]([], [], [])
-        if not self._program.realtime:
+        if not self._program.realtime or self._over:
             return released
         self._side.end()
         mine = self._report

@@ -158,6 +158,8 @@ def test_the_last_shift_ends_once_it_has_finished_and_its_counts_stay(plant: Pla
     assert (counters.sources["s"], counters.operators["o"].total.processed) == (45, 45)
     with pytest.raises(EngineError, match="a replica of generation 0 asked; it has been replaced"):
         plant.rota.answer(StartQuery(0, *SLOT, 0))
+    assert plant.rota.answer(BatchEnd(0, *SLOT, 0, 40)) == Position(0, 40)  # Spark ends what it stops
+    assert plant.positions.shifts() == {1}
 
 
 def plant_ready_and_halted(plant: Plant, position: int) -> None:
