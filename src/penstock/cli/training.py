@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -100,26 +100,10 @@ def on_spark(jobs: Sequence[Job], cores: int | None, log_file: Path) -> Iterator
 
     ends = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C does
     try:
-        with ExitStack() as opened:
-            with interrupts_held():
-                spark = opened.enter_context(training_session(cores, log_file))
-            yield opened.enter_context(closing(train(jobs, spark)))
+        with training_session(cores, log_file) as spark, closing(train(jobs, spark)) as arriving:
+            yield arriving
     finally:
         signal.signal(signal.SIGTERM, ends)
-
-
-@contextmanager
-def interrupts_held() -> Iterator[None]:
-    """Ctrl-C has its effect afterwards: a JVM that loses its Python while it starts would never end."""
-    came: list[int] = []
-    before = {one: signal.signal(one, lambda number, _: came.append(number)) for one in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
-    if came:
-        raise KeyboardInterrupt
 
 
 def _models_each(jobs: Sequence[Job]) -> int:

@@ -67,8 +67,14 @@ def open_session(slots: int, settings: dict[str, str], log_file: Path) -> SparkS
     builder = SparkSession.builder.appName("penstock")
     for key, value in {"spark.master": f"local[{slots}]", **COMMON, **settings}.items():
         builder = builder.config(key, value)
-    with _standard_error_to(log_file), _own_interrupts():
-        return builder.getOrCreate()
+    try:
+        with _standard_error_to(log_file), interrupts_held():
+            session = builder.getOrCreate()
+    except KeyboardInterrupt:
+        if (opened := SparkSession.getActiveSession()) is not None:
+            opened.stop()
+        raise
+    return session
 
 
 def check_session(spark: SparkSession, needed: int, settings: dict[str, str]) -> None:
@@ -104,16 +110,23 @@ def check_slots(master: str, needed: int, otherwise: int | None = None) -> None:
 
 
 @contextmanager
-def _own_interrupts() -> Iterator[None]:
-    """PySpark would cancel all jobs on Ctrl-C; a run is to finish what is in flight first."""
+def interrupts_held() -> Iterator[None]:
+    """Ctrl-C has its effect afterwards: a JVM that loses its Python while it starts would never end.
+
+    Whatever was to happen on Ctrl-C is so again: PySpark would cancel all jobs, and a run is to finish them first.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    handler = signal.getsignal(signal.SIGINT)
+    came: list[int] = []
+    before = {one: signal.signal(one, lambda number, _: came.append(number)) for one in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        for one, handler in before.items():
+            signal.signal(one, handler)
+    if came:
+        raise KeyboardInterrupt
 
 
 @contextmanager

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -272,35 +270,3 @@ def test_what_spark_says_is_cut_to_the_cause() -> None:
     )
     assert _cause(message) == "Python worker exited unexpectedly (crashed)"
     assert _cause("out of memory\nand more") == "out of memory"
-
-
-class TestInterruptsWhileSparkStarts:
-    """Ctrl-C in the first seconds left a JVM that nobody ended: its Python had gone before it could say where it is."""
-
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-    def test_they_wait_until_it_has_started(self, number):
-        steps = []
-
-        def start():
-            with training.interrupts_held():
-                os.kill(os.getpid(), number)
-                steps.append("started")
-
-        with pytest.raises(KeyboardInterrupt):
-            start()
-        assert steps == ["started"]
-
-    def test_handlers_are_as_before(self):
-        before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
-        with training.interrupts_held():
-            pass
-        assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == before
-
-    def test_a_start_that_fails_says_why(self):
-        def start():
-            with training.interrupts_held():
-                os.kill(os.getpid(), signal.SIGINT)
-                raise ValueError("no Java")
-
-        with pytest.raises(ValueError, match="no Java"):
-            start()

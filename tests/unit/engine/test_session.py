@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +11,14 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.session import REALTIME, _standard_error_to, await_slots, check_java, check_session
+from penstock.engine.session import (
+    REALTIME,
+    _standard_error_to,
+    await_slots,
+    check_java,
+    check_session,
+    interrupts_held,
+)
 from penstock.errors import EngineError
 
 WANTED = "Spark needs a Java runtime of version 17 or later"
@@ -132,3 +140,35 @@ def test_executors_of_a_cluster_are_waited_for() -> None:
 def test_a_cluster_that_offers_too_few_slots_is_named() -> None:
     with pytest.raises(EngineError, match=r"need 14 slots at once; after 0\.1 s the executors on spark://.* offer 7: "):
         await_slots(Growing(7), 14, 0.1)  # type: ignore[arg-type]
+
+
+class TestInterruptsWhileSparkStarts:
+    """Ctrl-C in the first seconds left a JVM that nobody ended: its Python had gone before it could say where it is."""
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_they_wait_until_it_has_started(self, number: int) -> None:
+        steps: list[str] = []
+
+        def start() -> None:
+            with interrupts_held():
+                os.kill(os.getpid(), number)
+                steps.append("started")
+
+        with pytest.raises(KeyboardInterrupt):
+            start()
+        assert steps == ["started"]
+
+    def test_handlers_are_as_before(self) -> None:
+        before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
+        with interrupts_held():
+            pass
+        assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == before
+
+    def test_a_start_that_fails_says_why(self) -> None:
+        def start() -> None:
+            with interrupts_held():
+                os.kill(os.getpid(), signal.SIGINT)
+                raise ValueError("no Java")
+
+        with pytest.raises(ValueError, match="no Java"):
+            start()
