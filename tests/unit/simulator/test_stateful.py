@@ -189,7 +189,7 @@ def test_a_mistake_in_options(wrong, message):
 
 def test_bytes_are_of_operators_that_keep_state():
     model = build_model(_stateless())
-    with pytest.raises(InputError, match=r"state_bytes: must be of operators that keep state \(none\); got \['a'\]"):
+    with pytest.raises(InputError, match=r"state_bytes: must name operators that keep state \(none\); got 'a'"):
         Plant(model, {"in": Given(np.array([1.0]))}, SimulationOptions(state_bytes={"a": 5.0}))
 
 

@@ -23,6 +23,7 @@ class Need:
     rates: tuple[float, ...]  # of new events
     waiting: float  # the backlog as a rate, over the epochs in which it is worked off
     execution_time_s: float
+    state_bytes: int = 0
     replicas: Counts
     pool: int
     uncut: int  # the most replicas it would take without the pool's bound
@@ -72,6 +73,7 @@ class Sizing:
         pool = max(1, load.pool)
         replicas = np.minimum(np.array(uncut, np.int64), pool)
         return Need(
+            state_bytes=load.state_bytes,
             rates=tuple(rates),
             waiting=waiting,
             execution_time_s=time_s,
