@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -34,7 +35,7 @@ def run_arena(
     shown = ranked(results)
     console.print(results_table(shown, console.width))
     console.print(_verdict(shown), highlight=False)
-    for line in _workers(shown, setup):
+    for line in (*_workers(shown, setup), *_state(shown)):
         console.print(line, highlight=False)
     if json_file is not None:
         write_text(json_file, json.dumps([one.as_json() for one in results], indent=2) + "\n")
@@ -83,6 +84,32 @@ def _workers(results: Sequence[SimulationResult], setup: Setup) -> list[str]:
         f"{one.workers_saved:.1%} fewer than {fixed} all the time"
         for one in results
     ]
+
+
+def _state(results: Sequence[SimulationResult]) -> list[str]:
+    """What operators keep, and how long what moved waited for it, where there is any."""
+    several = len(results) > 1
+    return [
+        f"state of '{name}'{f' under {one.policy}' if several else ''}: {state_line(kept)}"
+        for one in results
+        for name, kept in (one.state or {}).items()
+    ]
+
+
+def state_line(kept: Mapping[str, Any]) -> str:
+    """What one operator keeps and moved, in words.
+
+    >>> state_line({"state_bytes": 61440, "state_keys": 1024, "groups_moved": 64,
+    ...             "wait_ms": {"mean": 104.2, "max": 130.0, "p50": 103.0, "p99": 130.0}})
+    '0.0614 MB in 1,024 keys; 64 groups moved and waited 104 ms in the mean, 130 ms at most'
+    """
+    wait_ms, megabytes = kept["wait_ms"], kept["state_bytes"] / 1e6
+    size = f"{megabytes:,.0f}" if megabytes >= 100 else f"{megabytes:.3g}"
+    size += f" MB in {kept['state_keys']:,} keys"
+    if not kept["groups_moved"]:
+        return f"{size}; no group moved"
+    waited = f"waited {wait_ms['mean']:,.0f} ms in the mean, {wait_ms['max']:,.0f} ms at most"
+    return f"{size}; {kept['groups_moved']:,} groups moved and {waited}"
 
 
 @contextmanager

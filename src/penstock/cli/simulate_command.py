@@ -25,6 +25,9 @@ Workers = Annotated[int | None, typer.Option(help="Workers, at most; as many as 
 Regions = Annotated[
     str | None, typer.Option(help="Where workers are: near;far:capacity=4,price=0.6,start=30,delay_ms=20.")
 ]
+StateBytes = Annotated[str | None, typer.Option(help="Bytes of state for each key, by operator: count=200.")]
+MoveBandwidth = Annotated[float, typer.Option(help="How fast state moves, bytes per second.")]
+MoveLatency = Annotated[float, typer.Option(help="Until a replica hears that moved state is there, seconds.")]
 Kept = Annotated[str | None, typer.Option("--store", help="Keep the intervals there: a file or a database URL.")]
 Calibrate = Annotated[str | None, typer.Option(help="Store of a live run: take hop delay and times from it.")]
 
@@ -47,6 +50,9 @@ def simulate(
     restart: Restart = 30.0,
     hop_ms: HopMs = 2.5,
     activation_delay: ActivationDelay = 0.05,
+    state_bytes: StateBytes = None,
+    move_bandwidth: MoveBandwidth = 10e6,
+    move_latency: MoveLatency = 0.1,
     arrivals: Arrivals = "even",
     skew: Skew = None,
     balance_by: BalanceBy = "booked",
@@ -89,6 +95,9 @@ def compare(
     restart: Restart = 30.0,
     hop_ms: HopMs = 2.5,
     activation_delay: ActivationDelay = 0.05,
+    state_bytes: StateBytes = None,
+    move_bandwidth: MoveBandwidth = 10e6,
+    move_latency: MoveLatency = 0.1,
     arrivals: Arrivals = "even",
     skew: Skew = None,
     balance_by: BalanceBy = "booked",
@@ -137,6 +146,9 @@ def _simulate(chosen: dict[str, Any], specs: list[str] | None) -> None:
                 restart_s=chosen["restart"],
                 target_s=chosen["target_ms"] / 1000,
                 seed=chosen["seed"],
+                state_bytes=parse_pairs("--state-bytes", chosen["state_bytes"], float),
+                move_bandwidth=chosen["move_bandwidth"],
+                move_latency_s=chosen["move_latency"],
             ),
         )
         named = specs if specs is not None else policies_named(chosen["policies"])

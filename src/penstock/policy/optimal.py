@@ -10,7 +10,7 @@ from penstock.policy.planning.ahead import Ahead, Draft
 from penstock.policy.planning.limits import Limits
 from penstock.policy.planning.needs import Need
 from penstock.policy.planning.planners import Counts, optimal, shortfall
-from penstock.policy.planning.prices import Prices
+from penstock.policy.planning.prices import Prices, checked_price
 
 
 @dataclass(eq=False, kw_only=True)
@@ -21,8 +21,8 @@ class Optimal(Ahead):
 
     `delay`: intervals until a replica that is ordered works. `lateness`: the price of one replica short for one
     interval; without it a replica is short only where none could be there in time. `replica`, `up`, `down` and
-    `route` are the prices of W. The other options are those of `Ahead`: `horizon`, `predict`, `catch_up`,
-    `utilisation`.
+    `route` are the prices of W, and `move` that of each megabyte of state that a change moves, 0 unless set. The other
+    options are those of `Ahead`: `horizon`, `predict`, `catch_up`, `utilisation`.
 
     >>> from penstock.forecast.base import Forecast
     >>> from penstock.testing.loads import load, snapshot
@@ -45,29 +45,32 @@ class Optimal(Ahead):
     up: float = 5000.0
     down: float = 5000.0
     route: float = 100.0
+    move: float = 0.0
     delay: int = 0
     lateness: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         whole(self.name, "delay", self.delay, least=0)
+        checked_price("move", self.move)
         self._prices = Prices(replica=self.replica, up=self.up, down=self.down, route=self.route)
         self._limits(most=None)  # checked now, not when the first plan is made
 
     def draft(self, need: Need, start: int) -> Draft:
         """The optimum within the pool, beside a timetable that follows the need."""
-        plain = need.replicas[1:]
-        timetable = optimal(need.replicas, start, self._prices, self._limits(need.pool))
+        plain, prices = need.replicas[1:], self._prices.with_state(self.move, need.state_bytes)
+        timetable = optimal(need.replicas, start, prices, self._limits(need.pool))
         if self.delay and self.lateness is None:  # it is earlier than the need, and so not to be compared
             return Draft(timetable, plain)
-        return Draft(timetable, plain, self._whole(plain, need, start) - self._whole(timetable, need, start))
+        saved = self._whole(plain, need, start, prices) - self._whole(timetable, need, start, prices)
+        return Draft(timetable, plain, saved)
 
     def _limits(self, most: int | None) -> Limits:
         return Limits(most=most, delay=self.delay, lateness=self.lateness)
 
-    def _whole(self, timetable: Counts, need: Need, start: int) -> float:
+    def _whole(self, timetable: Counts, need: Need, start: int, prices: Prices) -> float:
         """W, and what is paid for being late."""
-        cost = self._prices.cost(timetable.tolist(), start)
+        cost = prices.cost(timetable.tolist(), start)
         if not self.lateness:
             return cost
         short = shortfall(need.replicas, timetable, start, delay=self.delay)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,6 +11,7 @@ from penstock.metrics.utilisation import Measure, booked
 from penstock.policy.base import Policy
 from penstock.policy.guards import guarded
 from penstock.policy.registry import POLICIES, policy_for
+from penstock.simulator.options import SimulationOptions
 from penstock.simulator.result import ON_TIME, SimulationResult
 from penstock.simulator.run import Setup, simulate
 
@@ -58,7 +60,7 @@ def compete(
     rules = contest or Contest()
     for spec in specs:
         rules.policy(spec, setup)
-    free = replace(setup, cluster=None, options=replace(setup.options, actuation="pool", t_out_s=None, q_size=None))
+    free = replace(setup, cluster=None, options=_free(setup))
     best = _run(ORACLE, free, replace(rules, keep=None), watch)
     results = []
     for spec in specs:
@@ -67,6 +69,12 @@ def compete(
         ratio = result.replica_seconds / best.replica_seconds if best.replica_seconds else float("nan")
         results.append(replace(result, oracle_ratio=ratio))
     return results
+
+
+def _free(setup: Setup) -> SimulationOptions:
+    """The options with nothing dropped, and changes that cost nothing."""
+    free = replace(setup.options, actuation="pool", t_out_s=None, q_size=None)
+    return replace(free, move_bandwidth=math.inf, move_latency_s=0.0) if setup.model.stateful else free
 
 
 def ranked(results: Sequence[SimulationResult]) -> list[SimulationResult]:

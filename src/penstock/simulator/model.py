@@ -59,6 +59,11 @@ class Model:
     operators: Mapping[str, OperatorModel]
 
     @property
+    def stateful(self) -> list[str]:
+        """The operators that keep state."""
+        return [name for name, one in self.operators.items() if one.operator.state is not None]
+
+    @property
     def splits(self) -> bool:
         """Whether one event may become several."""
         copies = [len(edges) for edges in self.sources.values()]

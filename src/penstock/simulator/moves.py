@@ -34,8 +34,8 @@ class Moves:
     >>> moves.want((0, 1), 10.0)
     >>> moves.next_s, moves.change(np.zeros(2)), moves.routes.active.tolist()
     (10.0, [1], [0, 0, 1, 1])
-    >>> moves.next_handing.groups.tolist(), moves.hand_over(12.5), moves.ready_s[3]
-    ([2, 3], None, 12.5)
+    >>> moves.next_handing.groups.tolist(), moves.hand_over(12.5), moves.ready_s.tolist()
+    ([2, 3], None, [-inf, -inf, 12.5, 12.5])
     """
 
     def __init__(self, groups: int, pool: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.errors import InputError
@@ -54,6 +54,12 @@ class SimulationOptions:
         _check("move_latency_s", self.move_latency_s, 0.0, open_=False)
         if self.move_bandwidth != math.inf:  # as fast as one likes
             _check("move_bandwidth", self.move_bandwidth, 0.0, open_=True)
+
+    def check_state(self, keeping: Sequence[str]) -> None:
+        """Bytes of state must be those of operators that keep some."""
+        if wrong := [name for name in self.state_bytes if name not in keeping]:
+            known = ", ".join(keeping) or "none"
+            raise InputError(f"state_bytes: must name operators that keep state ({known}); got {wrong[0]!r}")
 
 
 def _check(name: str, value: float, least: float, *, open_: bool) -> None:

@@ -45,7 +45,7 @@ class Plant:
         self._total = 0  # source events so far
         self._tally = Tally(np.zeros(BUCKETS, np.int64), np.array([0.0, 0.0, options.target_s]), np.zeros(3, np.int64))
         self._tracking = _ring(_FIRST_RING, used=model.splits)
-        _check_state(model, options)
+        options.check_state(model.stateful)
         self.operators = {
             name: kind_of(one, regional=regional)(one, options, self._tracking, self._tally)
             for name, one in model.operators.items()
@@ -88,6 +88,11 @@ class Plant:
     def latency_total_s(self) -> float:
         """Latencies of all source events that are out, added up."""
         return float(self._tally.times[0])
+
+    @property
+    def stateful(self) -> list[str]:
+        """The operators that keep state."""
+        return self._model.stateful
 
     @property
     def backlog(self) -> int:
@@ -222,14 +227,6 @@ def _ring(room: int, *, used: bool) -> Tracking:
     return Tracking(
         np.zeros(room, np.int32), np.zeros(room), np.zeros(room, np.int8), np.zeros(2, np.int64), np.array([int(used)])
     )
-
-
-def _check_state(model: Model, options: SimulationOptions) -> None:
-    known = [name for name, one in model.operators.items() if one.operator.state is not None]
-    if wrong := [name for name in options.state_bytes if name not in known]:
-        raise InputError(
-            f"state_bytes: must be of operators that keep state ({', '.join(known) or 'none'}); got {wrong}"
-        )
 
 
 def _merged(parts: Sequence[Events]) -> Events:

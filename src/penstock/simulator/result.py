@@ -11,6 +11,7 @@ from penstock.infra.simulated import Spent
 from penstock.metrics.paper import overestimated_replicas, processed_ratio, saved_resources, throughput_degradation
 from penstock.policy.static import Workload
 from penstock.simulator.history import History
+from penstock.simulator.operator import SimulatedOperator
 from penstock.simulator.plant import Plant
 
 ON_TIME = 0.99  # the share of events that must be on time for a policy to meet the target
@@ -45,6 +46,7 @@ class SimulationResult:
     worker_seconds: float | None = None  # where workers are modelled
     workers_saved: float | None = None  # of what a fixed number of them would be
     regions: dict[str, dict[str, float]] | None = None  # worker_seconds and price of each
+    state: dict[str, dict[str, Any]] | None = None  # by operator that keeps some: how much, what moved and waited
     history: History = field(repr=False, compare=False)
 
     @property
@@ -68,6 +70,7 @@ def summarised(name: str, plant: Plant, history: History, workload: Workload, *,
     for operator in plant.operators.values():
         for cause, count in operator.counters().total.dropped.items():
             dropped[cause] = dropped.get(cause, 0) + count
+    state = {name: _state(plant.operators[name]) for name in plant.stateful}
     late = plant.late + plant.failed + plant.unfinished_late()
     return SimulationResult(
         policy=name,
@@ -88,8 +91,22 @@ def summarised(name: str, plant: Plant, history: History, workload: Workload, *,
         r_over=r_over,
         backlog=plant.backlog,
         target_ms=1000 * plant.options.target_s,
+        state=state or None,
         history=history,
     )
+
+
+def _state(operator: SimulatedOperator) -> dict[str, Any]:
+    """What an operator keeps in the end, and how long the groups that moved waited for it."""
+    total = operator.counters().total
+    waits = total.moving
+    wait_ms = {"mean": waits.mean_ms, "max": waits.max_ms if waits.count else math.nan}
+    return {
+        "state_bytes": total.state_bytes,
+        "state_keys": total.state_keys,
+        "groups_moved": total.groups_moved,
+        "wait_ms": wait_ms | {key: waits.percentile_ms(q) for key, q in PERCENTILES.items()},
+    }
 
 
 def with_workers(result: SimulationResult, spent: Mapping[str, Spent], fixed: int) -> SimulationResult:

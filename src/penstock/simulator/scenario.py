@@ -51,6 +51,7 @@ class Scenario:
             seed=options.seed,
         )
         model = build_model(self.topology, facts)
+        options.check_state(model.stateful)
         times_s = {name: _usual_time_s(one) for name, one in model.operators.items()}
         return Setup(
             topology=self.topology,

@@ -43,7 +43,7 @@ class StatefulOperator(RegionalOperator):
         self._incoming = empty_events(0)
         self._group = self._work.key % groups  # by value
         self._key = model.keys  # by value
-        self._group_of_key = np.zeros(1 + int(self._key.max()), np.int64)
+        self._group_of_key = np.zeros(1 + int(self._key.max(initial=0)), np.int64)
         self._group_of_key[self._key] = self._group
         self._seen = np.zeros(len(self._group_of_key), bool)
         self._keys = np.zeros(groups, np.int64)  # seen so far, by group

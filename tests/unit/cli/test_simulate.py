@@ -34,6 +34,12 @@ topology.operator("store", never, inputs=cleaned, execution_time_ms=10.0)
 
 untimed = Topology("untimed")
 untimed.operator("clean", never, inputs=untimed.source("lines"))
+
+def counted(event, state):
+    raise AssertionError("nor this one")
+
+counting = Topology("counting", pool=6)
+counting.operator("count", counted, inputs=counting.source("lines"), key="word", execution_time_ms=20.0)
 """
 
 
@@ -101,6 +107,30 @@ def test_a_topology_of_the_users_is_simulated_without_running_it() -> None:
     assert slow[0]["latency_ms"]["mean"] > result["latency_ms"]["mean"]
 
 
+COUNTING = ("simulate", "my_app:counting", "--trace", "trace.csv", "--policy", "psps", "--td", "10")
+
+
+def test_state_moves_with_its_groups_and_more_of_it_waits_longer() -> None:
+    (light,), (heavy,) = results(*COUNTING), results(*COUNTING, "--state-bytes", "count=100000")
+    for result, size in ((light, 60), (heavy, 100_000)):
+        kept = result["state"]["count"]
+        assert (kept["state_keys"], kept["state_bytes"]) == (1024, 1024 * size)
+        assert kept["groups_moved"] > 0
+        assert kept["wait_ms"].keys() == {"mean", "max", "p50", "p99"}
+    light_ms, heavy_ms = (one["state"]["count"]["wait_ms"]["mean"] for one in (light, heavy))
+    assert heavy_ms > light_ms + 1000
+    assert heavy["latency_ms"]["p99"] > light["latency_ms"]["p99"]
+    (quick,) = results(*COUNTING, "--state-bytes", "count=100000", "--move-bandwidth", "1e9", "--move-latency", "0")
+    assert quick["state"]["count"]["wait_ms"]["mean"] < heavy_ms
+
+
+def test_state_is_told_where_there_is_some() -> None:
+    told = " ".join(penstock(*COUNTING).output.split())
+    assert "state of 'count': 0.0614 MB in 1,024 keys;" in told
+    plain = penstock("simulate", "my_app:topology", "--rate", "5", "--duration", "20", "--policy", "static:1")
+    assert "state of" not in plain.output
+
+
 def test_bounds_drop_events_and_a_restart_loses_them() -> None:
     over = ("simulate", "dns", "--rate", "200", "--duration", "60", "--policy", "static:1")
     (late,) = results(*over, "--t-out", "5")
@@ -120,6 +150,11 @@ def test_the_paper_measure_of_load_can_be_asked_for() -> None:
 
 SIMULATE = ("simulate", "twitter", "--trace", "trace.csv")
 MISTAKES = {
+    "no state": (
+        (*SIMULATE, "--state-bytes", "clean=5"),
+        "state_bytes: must name operators that keep state (none); got 'clean'",
+    ),
+    "bandwidth": ((*COUNTING, "--move-bandwidth", "0"), "move_bandwidth must be above 0; got 0.0"),
     "policy": (
         (*SIMULATE, "--policy", "pspss"),
         f"policy: no such name 'pspss'; known: {', '.join(POLICIES.names)}; did you mean 'psps'?",

@@ -49,6 +49,17 @@ def test_an_interval_is_the_difference():
     assert snapshot.incomplete == {}
 
 
+def test_state_is_that_of_all_replicas_at_the_end():
+    one, two = (
+        RunCounters(time_s, {}, {"count": OperatorCounters(replicas, (0,), 2, 0)})
+        for time_s, replicas in (
+            (0.0, {0: ReplicaCounters(state_bytes=900)}),
+            (1.0, {0: ReplicaCounters(state_bytes=300), 1: ReplicaCounters(state_bytes=400)}),
+        )
+    )
+    assert difference(one, two, IntervalRules(1.0)).operators["count"].state_bytes == 700
+
+
 def test_every_predecessor_has_a_key_even_when_it_sent_nothing():
     silent = run(12.0, 100, operator(sender="in"), OperatorCounters({0: ReplicaCounters()}, (0,), 4, 0))
     empty = run(10.0, 100, operator(sender="in"), OperatorCounters({0: ReplicaCounters()}, (0,), 4, 0))

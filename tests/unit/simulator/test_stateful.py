@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from penstock.apps.waiting import Waiting
 from penstock.errors import InputError
 from penstock.grouping import KeyGroups, Receivers
 from penstock.simulator.model import Facts, build_model
@@ -189,7 +190,7 @@ def test_a_mistake_in_options(wrong, message):
 
 def test_bytes_are_of_operators_that_keep_state():
     model = build_model(_stateless())
-    with pytest.raises(InputError, match=r"state_bytes: must be of operators that keep state \(none\); got \['a'\]"):
+    with pytest.raises(InputError, match=r"state_bytes: must name operators that keep state \(none\); got 'a'"):
         Plant(model, {"in": Given(np.array([1.0]))}, SimulationOptions(state_bytes={"a": 5.0}))
 
 
@@ -197,3 +198,20 @@ def _stateless() -> Topology:
     topology = Topology("plain")
     topology.operator("a", len, inputs=topology.source("in"), execution_time_ms=1.0)
     return topology
+
+
+def test_an_operator_that_no_event_reaches_has_no_state():
+    topology = Topology("filtered", pool=2)
+    kept = topology.operator("drop", Waiting(_none, 1.0), inputs=topology.source("in"), execution_time_ms=1.0)
+    topology.operator("count", Keeping(whole, 1.0), inputs=kept, key=int, execution_time_ms=1.0)
+    model = build_model(topology, Facts(payloads={"in": [1, 2]}, run_functions=True))
+    plant = Plant(model, {"in": Given(np.array([1.0, 2.0]))}, SimulationOptions())
+    plant.advance(1.5)
+    plant.set_replicas("count", (0, 1))
+    plant.advance(9.0)
+    total = plant.counters().operators["count"].total
+    assert (total.state_bytes, total.groups_moved, plant.out) == (0, 64, 2)
+
+
+def _none(event: int) -> list[int]:
+    return []

@@ -13,10 +13,10 @@ _ROUNDING = 1e-12  # of what is compared: a gain of this size is none
 @njit(cache=True)
 def change(before: int, after: int, prices: Any) -> float:
     """What a change of the number of replicas costs."""
-    _, up, down, route = prices
+    _, up, down, route, moving = prices
     if after > before:
-        return up * (after - before) + route  # type: ignore[no-any-return]
-    return down * (before - after) + route if after < before else 0.0
+        return up * (after - before) + route + moving * (after - before) / after  # type: ignore[no-any-return]
+    return down * (before - after) + route + moving * (before - after) / before if after < before else 0.0
 
 
 @njit(cache=True)
@@ -100,13 +100,13 @@ def best_step(state: int, ahead: Any, need: int, rules: Any, prices: Any) -> Any
 
 @njit(cache=True)
 def sweep(costs: Any, ahead: Any, need: int, rules: Any, prices: Any) -> None:
-    """The cost of `best_step` from every level, in two passes over the levels; for a delay of 0 or 1.
+    """The cost of `best_step` from every level, in two passes over the levels; for a delay of 0 or 1, without state.
 
     On the way down in levels it knows the cheapest of those above, on the way up the cheapest of those below. A replica
     that is added works in the same epoch without a delay; with a delay of 1 those work that did before.
     """
     levels, lowest, highest, delay, lateness = rules
-    replica, up, down, route = prices
+    replica, up, down, route, _ = prices
     above = np.inf
     for index in range(len(levels) - 1, -1, -1):
         level = levels[index]
@@ -132,7 +132,7 @@ def cheapest(needs: Any, begin: int, rules: Any, prices: Any) -> Any:
     states = base ** max(1, delay)
     ahead = np.zeros((len(needs) + 1, states))
     for epoch in range(len(needs) - 1, -1, -1):
-        if delay < 2:
+        if delay < 2 and prices[4] == 0.0:
             sweep(ahead[epoch], ahead[epoch + 1], needs[epoch], rules, prices)
             continue
         for state in range(states):

@@ -23,6 +23,7 @@ class Need:
     rates: tuple[float, ...]  # of new events
     waiting: float  # the backlog as a rate, over the epochs in which it is worked off
     execution_time_s: float
+    state_bytes: int = 0
     replicas: Counts
     pool: int
     uncut: int  # the most replicas it would take without the pool's bound
@@ -69,6 +70,7 @@ class Sizing:
         """The need of an operator whose execution time is known; `high` has rates that are seldom exceeded."""
         uncut, pool = self._uncut(load, rates, td_s), max(1, load.pool)
         return Need(
+            state_bytes=load.state_bytes,
             rates=tuple(rates),
             waiting=self._waiting(load, td_s),
             execution_time_s=load.execution_time_s or 0.0,

@@ -71,7 +71,7 @@ def improved(timetable: Needs, start: int, prices: Prices) -> Counts:
     from penstock.policy.planning.kernels import improve  # numba takes its time to load
 
     running = np.concatenate(([_whole("start", start)], _whole_numbers(timetable)))
-    improve(running, prices.values())
+    improve(running, prices.terms())
     return running[1:]
 
 
@@ -115,7 +115,7 @@ def optimal(needed: Needs, start: int, prices: Prices, limits: Limits | None = N
     levels = np.unique(np.append(allowed, begin))
     lowest, highest = np.searchsorted(levels, [allowed.min(), allowed.max()])
     index = int(np.searchsorted(levels, begin))
-    found: Counts = cheapest(needs, index, (levels, int(lowest), int(highest), delay, float(lateness)), prices.values())
+    found: Counts = cheapest(needs, index, (levels, int(lowest), int(highest), delay, float(lateness)), prices.terms())
     return found
 
 

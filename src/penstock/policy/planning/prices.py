@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -21,7 +21,9 @@ class Prices:
         W(n) = p Σ n_t + Σ ( p_up · max(0, n_{t+1} − n_t) + p_down · max(0, n_t − n_{t+1}) + p_route · [n_{t+1} ≠ n_t] )
 
     `replica` is p, for one replica and one epoch; `up` and `down` are for one replica started or stopped, `route` for
-    each epoch that begins with another number than the one before.
+    each epoch that begins with another number than the one before. `moving`, beyond the paper, is for moving all of the
+    operator's state: a change from n to m replicas adds moving · |n − m| / max(n, m), the share of the key groups that
+    it moves.
 
     >>> Prices().cost([3, 2], start=1)
     55200.0
@@ -37,6 +39,7 @@ class Prices:
     up: float = 5000.0
     down: float = 5000.0
     route: float = 100.0
+    moving: float = 0.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -48,7 +51,8 @@ class Prices:
         steps = np.diff(counts)
         rises, changes = int(steps[steps > 0].sum()), int(np.count_nonzero(steps))
         falls, running = rises - int(steps.sum()), int(counts[1:].sum())
-        return float(self.replica * running + self.up * rises + self.down * falls + self.route * changes)
+        moved = float((np.abs(steps) / np.maximum(1, np.maximum(counts[:-1], counts[1:]))).sum()) * self.moving
+        return float(self.replica * running + self.up * rises + self.down * falls + self.route * changes + moved)
 
     def level(self, lateness: float | None = None) -> float | None:
         """The quantile of the load up to which a replica that runs is worth keeping; None where no more than a half.
@@ -71,6 +75,18 @@ class Prices:
     def values(self) -> tuple[float, float, float, float]:
         """Replica, up, down and route, as numbers."""
         return float(self.replica), float(self.up), float(self.down), float(self.route)
+
+    def terms(self) -> tuple[float, float, float, float, float]:
+        """All of them, as numbers."""
+        return (*self.values(), float(self.moving))
+
+    def with_state(self, per_megabyte: float, state_bytes: int) -> Prices:
+        """These prices for an operator with so much state, of which each megabyte that moves has a price.
+
+        >>> Prices().with_state(200.0, 30_000_000).moving
+        6000.0
+        """
+        return replace(self, moving=min(per_megabyte * state_bytes / 1e6, MOST_PRICE)) if per_megabyte else self
 
 
 def checked_price(name: str, value: object) -> float:
