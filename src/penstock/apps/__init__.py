@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from penstock.apps import averages, complex_sensitive, dns, insensitive, sensitive, twitter, wordcount
 from penstock.apps import complex as complex_app
-from penstock.apps import complex_sensitive, dns, insensitive, sensitive, twitter, wordcount
 from penstock.apps.app import App, Payload, PayloadOptions
 from penstock.apps.events.opinions import opinions
 from penstock.apps.events.queries import queries
@@ -36,6 +36,7 @@ APPS = {
         App("insensitive", "One bolt with the same time for every value", insensitive.build, values),
         App("sensitive", "One bolt whose time depends on the value", sensitive.build, values),
         App("complex_sensitive", "Opinions grouped by place and by age", complex_sensitive.build, opinions),
+        App("averages", "Opinions without repeats, averaged by city with state", averages.build, opinions),
     )
 }
 

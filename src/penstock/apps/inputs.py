@@ -35,6 +35,7 @@ _INPUTS: dict[str, Callable[[int], Trace]] = {
     "insensitive": _progressive,
     "sensitive": _progressive,
     "complex_sensitive": _progressive,
+    "averages": _progressive,
 }
 
 

@@ -24,6 +24,7 @@ OPERATORS = {
     "insensitive": ["bolt", "end"],
     "sensitive": ["bolt", "end"],
     "complex_sensitive": ["category_dispatcher", "age_analyzer", "sensitive", "city_analyzer", "persister"],
+    "averages": ["score", "distinct", "average", "store"],
 }
 
 
@@ -134,7 +135,7 @@ def test_the_registry_can_be_shipped(name: str) -> None:
 def test_an_unknown_app_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(InputError) as caught:
         find_app("twiter")
-    known = "twitter, complex, dns, wordcount, insensitive, sensitive, complex_sensitive"
+    known = "twitter, complex, dns, wordcount, insensitive, sensitive, complex_sensitive, averages"
     expected = f"app 'twiter': no such application; known: {known}, or module:topology of your own"
     assert str(caught.value) == f"{expected}; did you mean 'twitter'?"
 

@@ -116,7 +116,7 @@ CASES = {
     "unknown app": (
         ("run", "twiter", "--rate", "5"),
         "app 'twiter': no such application; known: twitter, complex, dns, wordcount, insensitive, sensitive, "
-        "complex_sensitive, or module:topology of your own; did you mean 'twitter'?",
+        "complex_sensitive, averages, or module:topology of your own; did you mean 'twitter'?",
     ),
     "unknown module": (
         ("run", "other_app:topology", "--rate", "5"),
