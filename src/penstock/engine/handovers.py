@@ -31,7 +31,8 @@ class Handovers:
         self._begun: dict[int, tuple[tuple[int, int], dict[str, Table]]] = {}  # by shift: the last batch that began
         self._written: set[tuple[int, str, int]] = set()  # generation, operator, replica
         self._ended: dict[tuple[int, int, str], Table] = {}
-        self._since: dict[str, tuple[int, float]] = {}  # the change that goes on: its version, and when it was seen
+        self._since: dict[str, tuple[tuple[int, int], float]] = {}  # the change that goes on, how far, and since when
+        self._processed: dict[tuple[str, int], int] = {}  # by replicas of operators with state, in their last batch
         self._taken: dict[str, int] = {}  # what was handed over before this version has been removed
         self._clean = threading.Event()
         self._stopped = threading.Event()
@@ -104,7 +105,10 @@ class Handovers:
         self._clean.set()
 
     def hear(self, reports: Reports) -> None:
-        """Take what replicas say that they have given and got."""
+        """Take what replicas say that they have given and got, and how far they are."""
+        for report in reports.reports:
+            if report.operator in self._files:
+                self._processed[report.operator, report.replica] = report.counters.processed
         for one in reports.state:
             if one.written:
                 self._written.add((one.generation, one.operator, one.replica))
@@ -118,10 +122,10 @@ class Handovers:
                 log.warning("state: %s", error)
 
     def _look(self, now_s: float) -> None:
-        late = {name: one for name, one in self._moving().items() if self._is_late(name, one[0], now_s)}
+        late = {name: one for name, one in self._moving().items() if self._is_late(name, *one, now_s)}
         for name, (table, missing) in late.items():
             log.warning(
-                "operator %r: key groups %s have not moved within %g s, waiting for replicas %s: they stay",
+                "operator %r: key groups %s did not get on within %g s, waiting for replicas %s: they stay",
                 *(name, sorted(table.moved), self._timeout_s, list(missing)),
             )
         if late:
@@ -144,9 +148,12 @@ class Handovers:
                 self._taken[name] = taken
         return moving
 
-    def _is_late(self, name: str, table: Table, now_s: float) -> bool:
-        if self._since.get(name, (0, 0.0))[0] != table.version:
-            self._since[name] = (table.version, now_s)
+    def _is_late(self, name: str, table: Table, missing: tuple[int, ...], now_s: float) -> bool:
+        """Whether nothing has come on for too long. A replica that works off what it has comes on to its markers."""
+        losing = set(table.losers).intersection(missing)
+        far = table.version, sum(self._processed.get((name, replica), 0) for replica in losing)
+        if self._since.get(name, ((0, 0), 0.0))[0] != far:
+            self._since[name] = (far, now_s)
         return now_s - self._since[name][1] > self._timeout_s
 
 

@@ -24,7 +24,7 @@ class RunOptions:
     retries: int = 5  # restarts of a query that dies, in a row
     retry_window_s: float = 600.0  # a query that lived this long has its retries back
     start_timeout_s: float = 120.0
-    handover_timeout_s: float = 60.0  # state that has not moved by then stays; the query is started again
+    handover_timeout_s: float = 60.0  # state whose move does not get on for so long stays; the query is started again
     folder: Path | None = None  # checkpoint, logs; a temporary one if none is given
     spark: dict[str, str] = field(default_factory=dict)  # further Spark settings
 

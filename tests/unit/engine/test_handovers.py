@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from penstock.engine.handovers import Handovers
-from penstock.engine.messages import Reports, Routing, StateReport, TablesQuery
+from penstock.engine.messages import Report, Reports, Routing, StateReport, TablesQuery
+from penstock.engine.numbers import first_batch
 from penstock.engine.routing import RoutingTable
 from penstock.engine.state_files import StateFiles
+from penstock.errors import EngineError
+from penstock.metrics.counters import ReplicaCounters
 from penstock.state.handover import Table
 from penstock.topology import Topology
 
@@ -93,7 +96,7 @@ def test_what_takes_too_long_is_rolled_back_and_logged(
     assert routing.active == {"count": (0,)}
     (message,) = caplog.messages
     assert message == (
-        "operator 'count': key groups [2, 3] have not moved within 60 s, waiting for replicas [0]: they stay"
+        "operator 'count': key groups [2, 3] did not get on within 60 s, waiting for replicas [0]: they stay"
     )
     handovers._look(1000.0)
     assert len(caplog.messages) == 1
@@ -110,3 +113,62 @@ def test_what_has_been_taken_is_removed(routing: RoutingTable, handovers: Handov
     handovers.hear(said(1, 2, 2))
     handovers._look(2.0)
     assert list(moves.iterdir()) == []
+
+
+# ── progress, and shifts ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_replica_that_works_off_a_long_queue_is_not_late(routing: RoutingTable, handovers: Handovers) -> None:
+    taken_back: list[bool] = []
+    handovers.roll_back = lambda: taken_back.append(True)
+    routing.activate("count", 2)
+    for step in range(5):
+        counters = ReplicaCounters(processed=100 * step)
+        handovers.hear(Reports("here", 1, 0, [Report(0, 0, "count", 0, counters)]))
+        handovers._look(50.0 * step)
+    assert taken_back == []
+    handovers._look(250.0)
+    handovers._look(261.0)
+    assert taken_back == [True]
+
+
+def test_the_next_shift_begins_with_the_same_owners_and_wishes_wait(
+    routing: RoutingTable, handovers: Handovers
+) -> None:
+    before = handovers.tables(TablesQuery(0, 0))
+    handovers.hold()
+    routing.activate("count", 2)
+    assert handovers.tables(TablesQuery(1, first_batch(1))) == before
+    assert handovers.tables(TablesQuery(2, 1)) == before  # the last shift's next batch
+    assert table(routing).owners == (0, 0, 0, 0)
+    handovers.forget(0)
+    handovers.release()
+    assert table(routing).owners == (0, 0, 1, 1)
+
+
+def test_a_change_that_goes_on_is_waited_for(routing: RoutingTable, tmp_path: Path) -> None:
+    handovers = Handovers(routing, {"count": StateFiles(tmp_path / "count")}, timeout_s=0.1)
+    routing.activate("count", 2)
+    with pytest.raises(EngineError, match=r"key groups were still moving after 0\.2 s"):
+        handovers.hold()
+    routing.activate("count", 1)
+    for replica in (0, 1):
+        handovers.hear(said(replica, handed=2, taken=2))
+    assert table(routing).version == 3  # changes may begin again
+
+
+def test_state_is_written_when_the_last_shift_is_over(routing: RoutingTable, handovers: Handovers) -> None:
+    replicas = {("words", 0), ("count", 0), ("count", 1)}
+    assert not handovers.write(7, replicas, timeout_s=0.05)
+    assert routing.current.over == 7
+    for replica, generation in ((0, 7), (1, 6)):
+        report = StateReport("count", replica, generation, 1, 1, written=True)
+        handovers.hear(Reports("here", 1, 0, [], state=[report]))
+    assert not handovers.write(7, replicas, timeout_s=0.05)  # what an earlier generation wrote does not count
+    handovers.hear(Reports("here", 1, 0, [], state=[StateReport("count", 1, 7, 1, 1, written=True)]))
+    assert handovers.write(7, replicas, timeout_s=0.05)
+
+
+def test_without_state_nothing_is_written(routing: RoutingTable) -> None:
+    assert Handovers(routing, {}, timeout_s=1.0).write(7, {("count", 0)}, timeout_s=0.0)
+    assert routing.current.over == -1
