@@ -7,7 +7,7 @@ BENCHMARKS := $(filter-out %_scenarios.py,$(wildcard benchmarks/*.py))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup java demo test lint format unit spark e2e bench experiments clean
+.PHONY: help setup java demo test lint format unit live spark e2e bench experiments clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z0-9]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 13
@@ -24,7 +24,7 @@ java:  ## make sure that there is a Java runtime for Spark
 demo: $(READY) java  ## run the Twitter application for about two minutes
 	@$(BIN)/penstock demo
 
-test: lint unit spark e2e  ## lint, then all tests
+test: lint unit live  ## lint, then all tests
 
 lint: $(READY)  ## ruff, mypy, import-linter
 	$(BIN)/ruff check .
@@ -38,6 +38,9 @@ format: $(READY)  ## let ruff put the code into form
 
 unit: $(READY)  ## tests without Spark, and the examples in docstrings
 	$(PYTEST) -n auto --doctest-modules src experiments tests/unit
+
+live: $(READY) java  ## all tests on Spark, two at a time: they wait more than they work
+	$(PYTEST) -n 2 --dist worksteal tests/spark tests/e2e
 
 spark: $(READY) java  ## tests of the engine on Spark
 	$(PYTEST) tests/spark

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +18,7 @@ from penstock.sinks import collected
 
 pytestmark = pytest.mark.timeout(600)
 
+Start = Callable[[int, int, str], "subprocess.Popen[bytes]"]
 DRIVER = Path(__file__).with_name("words_driver.py")
 
 
@@ -28,9 +30,23 @@ def words_driver(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return words_driver
 
 
-def start(folder: Path, events: int, rate: int, mode: str) -> subprocess.Popen[bytes]:
-    arguments = [str(folder / "run"), str(folder / "sink"), str(events), str(rate), mode]
-    return subprocess.Popen([sys.executable, str(DRIVER), *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """`start(events, rate, mode)`: a driver on the test's folder; whatever happens, none is left."""
+    drivers: list[subprocess.Popen[bytes]] = []
+
+    def started(events: int, rate: int, mode: str) -> subprocess.Popen[bytes]:
+        arguments = [str(tmp_path / "run"), str(tmp_path / "sink"), str(events), str(rate), mode]
+        command = [sys.executable, str(DRIVER), *arguments]
+        drivers.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+        return drivers[-1]
+
+    yield started
+    for driver in drivers:
+        driver.kill()
+        driver.wait()
+        if driver.stdout is not None:
+            driver.stdout.close()
 
 
 def await_stored(folder: Path, wanted: int, driver: subprocess.Popen[bytes]) -> None:
@@ -44,10 +60,18 @@ def await_stored(folder: Path, wanted: int, driver: subprocess.Popen[bytes]) -> 
 def kill_a_worker(driver: subprocess.Popen[bytes]) -> None:
     """One of the processes that were forked from Spark's Python daemon."""
     children = psutil.Process(driver.pid).children(recursive=True)
-    daemons = [child for child in children if "penstock.engine.daemon" in child.cmdline()]
+    daemons = [child for child in children if "penstock.engine.daemon" in command_of(child)]
     forked = {daemon.pid for daemon in daemons}
     workers = [daemon for daemon in daemons if daemon.ppid() in forked]
     workers[len(workers) // 2].kill()
+
+
+def command_of(process: psutil.Process) -> list[str]:
+    """Nothing of one that has just ended."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
 
 
 def check_counts(folder: Path, words: list[str]) -> None:
@@ -60,15 +84,15 @@ def check_counts(folder: Path, words: list[str]) -> None:
     assert highest == Counter(words)
 
 
-def test_fifty_thousand_events(tmp_path: Path, words_driver: ModuleType) -> None:
+def test_fifty_thousand_events(tmp_path: Path, start: Start, words_driver: ModuleType) -> None:
     events, rate = 50_000, 1_500
-    first = start(tmp_path, events, rate, "realtime")
+    first = start(events, rate, "realtime")
     await_stored(tmp_path, 8_000, first)
     kill_a_worker(first)
     await_stored(tmp_path, 25_000, first)
     first.kill()
     said = first.communicate()[0].decode()
-    second = start(tmp_path, events, rate, "realtime")
+    second = start(events, rate, "realtime")
     said += second.communicate(timeout=300)[0].decode()
     assert second.returncode == 0, said
     check_counts(tmp_path, words_driver.zipf_words(events))
@@ -76,14 +100,14 @@ def test_fifty_thousand_events(tmp_path: Path, words_driver: ModuleType) -> None
     assert said.count("changed") >= 15, said
 
 
-def test_micro_batches(tmp_path: Path, words_driver: ModuleType) -> None:
+def test_micro_batches(tmp_path: Path, start: Start, words_driver: ModuleType) -> None:
     """The driver is killed in the middle; changes of replicas take effect with the next batch."""
     events, rate = 8_000, 600
-    first = start(tmp_path, events, rate, "microbatch")
+    first = start(events, rate, "microbatch")
     await_stored(tmp_path, 2_000, first)
     first.kill()
     first.communicate()
-    second = start(tmp_path, events, rate, "microbatch")
+    second = start(events, rate, "microbatch")
     said = second.communicate(timeout=300)[0].decode()
     assert second.returncode == 0, said
     check_counts(tmp_path, words_driver.zipf_words(events))

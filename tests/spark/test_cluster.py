@@ -25,7 +25,7 @@ from penstock.workload import constant
 
 pytestmark = pytest.mark.timeout(400)
 
-COUNT, RATE = 5400, 60.0
+COUNT, RATE = 4500, 60.0
 
 
 def passed(event: dict[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from penstock.workload import constant
 
 pytestmark = pytest.mark.timeout(240)
 
-COUNT, RATE = 6000, 120.0
+COUNT, RATE = 4800, 120.0
 
 
 def passed(event: dict[str, Any]) -> dict[str, Any]:
@@ -64,11 +64,11 @@ def count(event: dict[str, Any], state: dict[str, int]) -> dict[str, Any]:
 
 def test_state_goes_along_with_the_next_shift(collected_in: Path) -> None:
     """The order of events of one key counts here: the next shift processes them when the last has written its state."""
-    words = random.Random(7).choices([f"w{n}" for n in range(50)], [1 / (n + 1) for n in range(50)], k=4000)
+    words = random.Random(7).choices([f"w{n}" for n in range(50)], [1 / (n + 1) for n in range(50)], k=3000)
     topology = Topology("words", pool=3)
     counts = topology.operator("count", count, inputs=topology.source("words"), key="word", key_groups=16)
     topology.operator("end", CollectSink(collected_in), inputs=counts)
-    source = TraceSource(constant(100.0, 40.0), [{"word": word} for word in words])
+    source = TraceSource(constant(100.0, 30.0), [{"word": word} for word in words])
     with Run(topology, source, replicas={"count": 2}) as run:
         time.sleep(3)
         run.set_replicas("count", 3)

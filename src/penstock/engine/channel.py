@@ -50,6 +50,7 @@ class ControlServer:
         self._writers: dict[asyncio.StreamWriter, int] = {}  # those let in, and the last poll each has answered
         self._routing: Routing | None = None
         self._port = 0
+        self._complaints: set[str] = set()
         self._paused = False
         self._error: OSError | None = None
         self.on_reports: Callable[[Reports], Iterable[OnlineNews] | None] = lambda _: None  # returns what to answer
@@ -137,7 +138,9 @@ class ControlServer:
         except (asyncio.IncompleteReadError, ConnectionError, TimeoutError):
             pass  # gone, or never one of ours; a replica comes back by itself
         except (ValueError, PermissionError, PenstockError) as error:  # ValueError: not a message
-            log.warning("control channel: hung up on %s: %s", writer.get_extra_info("peername"), error)
+            said = log.debug if str(error) in self._complaints else log.warning  # one asks again and again
+            self._complaints.add(str(error))
+            said("control channel: hung up on %s: %s", writer.get_extra_info("peername"), error)
         finally:
             self._connections.discard(writer)
             self._writers.pop(writer, None)
