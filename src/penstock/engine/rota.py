@@ -130,9 +130,12 @@ class Rota:
     def take_over(self, layout: Layout) -> float:
         """Have the next shift, on that layout, take over; how long no source could send.
 
-        If it is not ready in time, or the sources do not stop, all stays as it was and an EngineError says so.
+        One take-over at a time: the shift before must have finished. If that, or the next one, is not ready in time, or
+        the sources do not stop, all stays as it was and an EngineError says so.
         """
         with self._changing:
+            if not self.wait_settled(self._ready_within_s):
+                raise EngineError("pools stay as they are: an earlier shift still finishes what it had")
             self._books.handovers.hold()
             last, following = self.current, self._new(layout)
             try:

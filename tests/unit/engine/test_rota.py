@@ -211,6 +211,19 @@ def test_a_take_over_that_failed_can_be_tried_again(plant: Plant, monkeypatch: p
     plant.rota.stop()
 
 
+def test_one_take_over_at_a_time(tmp_path: Path) -> None:
+    plant = Plant(tmp_path, ready_within_s=0.3)
+    plant.rota.open(plant.layout)
+    plant.report(0, sent=40, done=33)
+    taking = plant.take_over()
+    plant_ready_and_halted(plant, 40)
+    taking.done()
+    error = plant.take_over().done().error
+    assert str(error) == "pools stay as they are: an earlier shift still finishes what it had"
+    assert len(plant.supervisors) == 2
+    plant.rota.stop()
+
+
 def test_a_shift_that_is_never_ready_is_given_up(tmp_path: Path) -> None:
     plant = Plant(tmp_path, ready_within_s=0.2)
     plant.rota.open(plant.layout)
