@@ -63,9 +63,10 @@ def test_a_cut_channel_and_a_full_disk(tmp_path: Path, caplog: pytest.LogCapture
         control = threading.Thread(target=loop.run, args=(run.stopped,))
         control.start()
         time.sleep(8)
-        sized = run.active
         run.cut_channel(True)
         disk.full = True
+        time.sleep(2)  # the interval that was under way may still be acted on
+        sized = run.active
         before = len(collected(tmp_path))
         for _ in range(int(CUT_S)):
             time.sleep(1)
