@@ -10,11 +10,11 @@ from penstock.infra.worker import executor_here
 @pytest.mark.parametrize(
     ("environment", "folder", "executor"),
     [
-        ({}, "/work/worker-2/app-20261116055720-0000/0", "0"),
-        ({}, "/work/app-20261116055720-0000/17", "17"),
+        ({}, "/spark/worker-2/app-20261116055720-0000/0", "0"),
+        ({}, "/spark/app-20261116055720-0000/17", "17"),
         ({"SPARK_EXECUTOR_ID": "4"}, "/opt/spark/work-dir", "4"),
-        ({"SPARK_EXECUTOR_ID": "4"}, "/work/app-20261116055720-0000/17", "4"),
-        ({"SPARK_EXECUTOR_ID": ""}, "/work/app-20261116055720-0000/17", "17"),
+        ({"SPARK_EXECUTOR_ID": "4"}, "/spark/app-20261116055720-0000/17", "4"),
+        ({"SPARK_EXECUTOR_ID": ""}, "/spark/app-20261116055720-0000/17", "17"),
         ({}, "/home/me/app-notes/drafts", None),
         ({}, "/home/me/2026/11", None),
         ({}, "/", None),
