@@ -47,10 +47,10 @@ def test_workers_come_and_go_and_die_while_events_flow(collected_in: Path, tmp_p
     with StandaloneCluster(tmp_path / "cluster", StandaloneOptions(cores=16)) as cluster:
         await_workers(cluster, 2)
         pids = [cluster.pid(worker.name) for worker in cluster.list()]
-        with Run(topology, source, options=RunOptions(spark=spark_settings(cluster))) as run:
+        with Run(topology, source, options=RunOptions(executors=2, spark=spark_settings(cluster))) as run:
             workers = ClusterWorkers(cluster, run, Executors(run.spark))
             hosts = {place.host for place in run.places().values()}
-            assert hosts <= {"worker-1", "worker-2"}
+            assert hosts == {"worker-1", "worker-2"}
             sits = workers.where("first", 1)
             assert sits in hosts
             assert workers.site("first", str(sits), active={0, 2}, pool=3) == 1

@@ -91,11 +91,12 @@ def new_cluster(request: ClusterRequest, topology: Topology, folder: Path) -> St
     return StandaloneCluster(folder / "cluster", options)
 
 
-def session_settings(request: ClusterRequest | None, topology: Topology, cluster: StandaloneCluster | None) -> Settings:
-    """What Spark's session needs for the cluster; nothing without one."""
-    if request is not None and request.url is not None:
-        return foreign_settings(request.url, math.ceil(_cores(topology) / request.least), request.least)
-    return spark_settings(cluster) if cluster else {}
+def session_settings(request: ClusterRequest, topology: Topology, cluster: StandaloneCluster | None) -> Settings:
+    """What Spark's session needs for the cluster: our own, or one that someone else runs."""
+    if cluster is not None:
+        return spark_settings(cluster)
+    assert request.url is not None
+    return foreign_settings(request.url, math.ceil(_cores(topology) / request.least), request.least)
 
 
 def _cores(topology: Topology) -> int:

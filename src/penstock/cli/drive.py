@@ -81,7 +81,9 @@ def prepare(request: RunRequest, folder: Path, store: str | None = None) -> Driv
     wanted = initial_replicas(policy, pools, request.td_s) if request.policy else {}
     asked = _cluster_request(request, topology, _workload(topology, trace, {}))
     cluster = new_cluster(asked, topology, folder) if asked else None
-    options = replace(request.run_options(folder), spark=session_settings(asked, topology, cluster))
+    options = request.run_options(folder)
+    if asked is not None:
+        options = replace(options, executors=asked.least, spark=session_settings(asked, topology, cluster))
     run = Run(topology, source, replicas={**wanted, **request.replicas}, options=options)
     place = store or str(folder / "metrics.db")
     return Driven(request, folder, topology, trace, run, Store(place), asked, cluster)

@@ -52,6 +52,9 @@ class Scheduler(Protocol):
     def ids(self) -> tuple[str, ...]:
         """The executors that are registered."""
 
+    def ready(self) -> frozenset[str]:
+        """Those that Spark puts tasks on."""
+
     def leaving(self) -> frozenset[str]:
         """Those that have been decommissioned and are not gone."""
 
@@ -185,11 +188,11 @@ class ClusterWorkers:
         return self._cluster.named(host) == worker
 
     def _has_executor(self, name: str, workers: int) -> bool:
-        """Whether Spark has an executor there; one is asked for if it does not start one by itself."""
-        registered, leaving = self._scheduler.ids(), self._scheduler.leaving()
-        if any(one in registered and one not in leaving for one in self._cluster.executors(name)):
+        """Whether Spark can use an executor there; one is asked for if it does not start one by itself."""
+        leaving, here = self._scheduler.leaving(), self._cluster.executors(name)
+        if (self._scheduler.ready() - leaving).intersection(here):
             return True
-        if not self._cluster.executors(name):
+        if not here:
             self._scheduler.request(workers + len(leaving))
         return False
 

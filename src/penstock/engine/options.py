@@ -25,6 +25,7 @@ class RunOptions:
     retry_window_s: float = 600.0  # a query that lived this long has its retries back
     start_timeout_s: float = 120.0
     handover_timeout_s: float = 60.0  # state whose move does not get on for so long stays; the query is started again
+    executors: int = 1  # of a cluster, to wait for before replicas are spread over them
     folder: Path | None = None  # checkpoint, logs; a temporary one if none is given
     spark: dict[str, str] = field(default_factory=dict)  # further Spark settings
 
@@ -37,7 +38,7 @@ class RunOptions:
                 raise InputError(f"{name} must be above 0; got {value!r}")
         if not (math.isfinite(self.checkpoint_every_s) and self.checkpoint_every_s >= 5):
             raise InputError(f"checkpoint_every_s must be at least 5; got {self.checkpoint_every_s!r}")
-        for name, least in (("q_size", 1), ("source_slots", 1), ("retries", 0)):
+        for name, least in (("q_size", 1), ("source_slots", 1), ("executors", 1), ("retries", 0)):
             value = getattr(self, name)
             if value is not None and value < least:
                 raise InputError(f"{name} must be at least {least}; got {value!r}")

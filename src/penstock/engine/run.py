@@ -270,7 +270,7 @@ class Run:
             settings = (REALTIME if self.options.mode == "realtime" else {}) | self.options.spark
             check_slots(settings.get("spark.master", ""), needed)
             self._spark = open_session(2 * self._layout.tasks + SPARE_SLOTS, settings, self.folder / "spark.log")
-            await_slots(self._spark, needed, SLOTS_WITHIN_S)
+            await_slots(self._spark, needed, self.options.executors, SLOTS_WITHIN_S)
         else:
             check_session(self._spark, needed, REALTIME if self.options.mode == "realtime" else {})
 

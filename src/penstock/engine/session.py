@@ -17,8 +17,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from penstock.errors import EngineError
+from penstock.infra.executors import ready_executors
 
 LEAST_JAVA = 17
+_LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 COMMON = {
@@ -85,23 +87,28 @@ def check_session(spark: SparkSession, needed: int, settings: dict[str, str]) ->
     check_slots(spark.sparkContext.master or "", needed, spark.sparkContext.defaultParallelism)
 
 
-def await_slots(spark: SparkSession, needed: int, timeout_s: float) -> None:
-    """Wait until the executors of a cluster offer so many slots; an EngineError says so if they do not in time."""
-    context, deadline = spark.sparkContext, time.monotonic() + timeout_s
-    while context.defaultParallelism < needed:
+def await_slots(spark: SparkSession, needed: int, executors: int, timeout_s: float) -> None:
+    """Wait until so many executors of a cluster, and so many slots on them, can be used; an EngineError if not in time.
+
+    Replicas are spread over the executors that are there when their query starts.
+    """
+    master, deadline = spark.sparkContext.master or "", time.monotonic() + timeout_s
+    if _LOCAL.fullmatch(master):
+        return
+    while len(ready := ready_executors(spark)) < executors or sum(ready.values()) < needed:
         if time.monotonic() > deadline:
             raise EngineError(
-                f"the pools need {needed} slots at once; after {timeout_s:g} s the executors on {context.master} offer "
-                f"{context.defaultParallelism}: have it offer more cores (they may be more than the machine has), or "
-                "shrink the pools"
+                f"the pools need {needed} slots at once, on {executors} or more executors; after {timeout_s:g} s "
+                f"{master} offers {sum(ready.values())} slots on {len(ready)}: have it offer more cores (they may be "
+                "more than the machine has), or shrink the pools"
             )
         time.sleep(0.2)
 
 
 def check_slots(master: str, needed: int, otherwise: int | None = None) -> None:
     """Raise an EngineError if all stages cannot run at once; `otherwise`: what a master that does not say offers."""
-    local = re.fullmatch(r"local\[(\d+)(?:,\s*\d+)?\]", master)
-    offered = int(local[1]) if local else 1 if master == "local" else otherwise
+    local = _LOCAL.fullmatch(master)
+    offered = int(local[1] or 1) if local and local[1] != "*" else otherwise
     if offered is not None and offered < needed:
         raise EngineError(
             f"the pools need {needed} slots at once; {master} offers {offered}: "

@@ -13,6 +13,17 @@ _BACKEND = "org.apache.spark.scheduler.cluster.CoarseGrainedSchedulerBackend"
 _INFO = "org.apache.spark.scheduler.ExecutorDecommissionInfo"
 
 
+def ready_executors(spark: SparkSession) -> dict[str, int]:
+    """The executors of the session that Spark puts tasks on, each with its slots.
+
+    Between the registration of an executor and that of its store for blocks Spark counts its cores, and uses none.
+    """
+    context: Any = spark.sparkContext._jsc.sc()
+    listed = context.statusStore().executorList(True)
+    shown = [listed.apply(n) for n in range(listed.size())]
+    return {str(one.id()): int(one.totalCores()) for one in shown if one.id() != "driver" and one.maxMemory() > 0}
+
+
 class Executors:
     """What Spark's scheduler knows of its executors, and what it can be asked for.
 
@@ -36,12 +47,9 @@ class Executors:
         found = self._backend.getExecutorIds()
         return tuple(sorted((str(found.apply(n)) for n in range(found.size())), key=lambda one: (len(one), one)))
 
-    def hosts(self) -> dict[str, str]:
-        """The machine of each executor; one that has just registered may be missing."""
-        listed = self._context.statusStore().executorList(True)
-        shown = [listed.apply(n) for n in range(listed.size())]
-        known = {str(one.id()): str(one.hostPort()).rpartition(":")[0] for one in shown}
-        return {one: known[one] for one in self.ids() if known.get(one)}
+    def ready(self) -> frozenset[str]:
+        """The executors that Spark puts tasks on."""
+        return frozenset(ready_executors(self._spark)).intersection(self.ids())
 
     def request(self, total: int) -> None:
         """Have so many executors, those that are leaving among them. None is stopped if there are more."""

@@ -61,6 +61,10 @@ class Scheduler:
         self.cluster = cluster
         self.left: list[str] = []
         self.totals: list[int] = []
+        self.unready: set[str] = set()
+
+    def ready(self) -> frozenset[str]:
+        return frozenset(self.ids()) - self.unready
 
     def ids(self) -> tuple[str, ...]:
         return tuple(f"e-{name}" for name in self.cluster.states if name not in self.cluster.without_executor)
@@ -162,6 +166,17 @@ def test_a_worker_without_an_executor_is_not_laid_over_and_one_is_asked_for(worl
     world.cluster.without_executor.add(name)
     world.settle()
     assert (world.run.laid, world.scheduler.totals) == ([], [3])
+
+
+def test_a_worker_whose_executor_takes_no_tasks_yet_is_not_laid_over(world: World) -> None:
+    name = world.workers.add("local", SIZE)
+    world.cluster.states[name] = WorkerState.AVAILABLE
+    world.scheduler.unready.add(f"e-{name}")
+    world.settle()
+    assert (world.run.laid, world.scheduler.totals) == ([], [])
+    world.scheduler.unready.clear()
+    world.settle()
+    assert len(world.run.laid) == 1
 
 
 def test_a_worker_leaves_when_the_shift_before_has_finished(world: World, tools: Tools) -> None:

@@ -121,25 +121,56 @@ def test_what_is_written_to_standard_error_meanwhile_goes_to_the_file(tmp_path: 
 
 
 class Growing:
-    """A session whose executors register one after the other."""
+    """A session whose executors come to use one after the other: the slots of each, at each look."""
 
-    def __init__(self, *slots: int) -> None:
-        self._slots = list(slots)
-        self.sparkContext = self
-        self.master = "spark://somewhere:7077"
+    def __init__(self, *looks: tuple[int, ...], master: str = "spark://somewhere:7077") -> None:
+        self._looks = list(looks)
+        self.sparkContext = SimpleNamespace(master=master, _jsc=self)
 
-    @property
-    def defaultParallelism(self) -> int:  # noqa: N802 - as Spark calls it
-        return self._slots.pop(0) if len(self._slots) > 1 else self._slots[0]
+    def sc(self) -> Growing:
+        return self
+
+    def statusStore(self) -> Growing:  # noqa: N802 - as Spark calls it
+        return self
+
+    def executorList(self, _active: bool) -> Listed:  # noqa: N802 - as Spark calls it
+        return Listed(self._looks.pop(0) if len(self._looks) > 1 else self._looks[0])
 
 
-def test_executors_of_a_cluster_are_waited_for() -> None:
-    await_slots(Growing(2, 7, 14), 14, 10.0)  # type: ignore[arg-type]
+class Listed:
+    """Spark's driver, and executors; one of 0 slots has registered and cannot be used yet."""
+
+    def __init__(self, slots: tuple[int, ...]) -> None:
+        self._slots = (None, *slots)
+
+    def size(self) -> int:
+        return len(self._slots)
+
+    def apply(self, n: int) -> SimpleNamespace:
+        slots = self._slots[n]
+        name = "driver" if slots is None else str(n - 1)
+        return SimpleNamespace(id=lambda: name, totalCores=lambda: slots or 8, maxMemory=lambda: 0 if slots == 0 else 1)
 
 
-def test_a_cluster_that_offers_too_few_slots_is_named() -> None:
-    with pytest.raises(EngineError, match=r"need 14 slots at once; after 0\.1 s the executors on spark://.* offer 7: "):
-        await_slots(Growing(7), 14, 0.1)  # type: ignore[arg-type]
+class TestExecutorsOfACluster:
+    def test_they_are_waited_for(self) -> None:
+        session = Growing((), (7,), (7, 0), (7, 7))
+        await_slots(session, 14, 1, 10.0)  # type: ignore[arg-type]
+        assert len(session._looks) == 1
+
+    def test_one_with_slots_for_all_is_not_enough_where_replicas_are_to_be_spread_over_two(self) -> None:
+        session = Growing((14,), (14, 0), (14, 14))
+        await_slots(session, 14, 2, 10.0)  # type: ignore[arg-type]
+        assert len(session._looks) == 1
+
+    def test_too_few_slots_are_named(self) -> None:
+        says = r"need 14 slots at once, on 1 or more executors; after 0\.1 s spark://\S+ offers 7 slots on 1: "
+        with pytest.raises(EngineError, match=says):
+            await_slots(Growing((7,)), 14, 1, 0.1)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("master", ["local", "local[4]", "local[*]", "local[4,2]"])
+    def test_a_session_without_a_cluster_has_none_to_wait_for(self, master: str) -> None:
+        await_slots(Growing((), master=master), 14, 1, 0.1)  # type: ignore[arg-type]
 
 
 class TestInterruptsWhileSparkStarts:
