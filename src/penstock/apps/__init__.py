@@ -20,17 +20,15 @@ from penstock.names import hint
 APPS = {
     app.name: app
     for app in (
-        App("twitter", "Tweets cleaned, classified by content and by author, stored", twitter.build, tweets, 32),
-        App(
-            "complex", "Tweets split into news and opinions, each analysed and stored", complex_app.build, opinions, 40
-        ),
-        App("dns", "DNS queries parsed, measured, classified and stored", dns.build, queries, 12),
+        App("twitter", "Tweets cleaned, classified by content and by author, stored", twitter.build, tweets),
+        App("complex", "Tweets split into news and opinions, each analysed and stored", complex_app.build, opinions),
+        App("dns", "DNS queries parsed, measured, classified and stored", dns.build, queries),
         App(
             "wordcount",
             "Sentences split into words that are counted by key, counts published to a queue",
             wordcount.build,
             sentences,
-            14,
+            wordcount.DEPLOYED,
             publishes=True,
         ),
         App("insensitive", "One bolt with the same time for every value", insensitive.build, values),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.apps.options import AppOptions
@@ -38,5 +38,5 @@ class App:
     summary: str
     build: Callable[[AppOptions], Topology]
     payloads: Callable[[PayloadOptions], list[Payload]]
-    r_over: int | None = None  # replicas of the paper's static peak, where it says so
+    deployed: Mapping[str, int] = field(default_factory=dict)  # the paper's static deployment, where it has its own
     publishes: bool = False  # whether its sinks publish to a queue, instead of storing in a database

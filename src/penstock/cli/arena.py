@@ -78,8 +78,9 @@ def _workers(results: Sequence[SimulationResult], setup: Setup) -> list[str]:
     """What became of the workers, where there are any."""
     if setup.cluster is None:
         return []
-    fixed, several = setup.cluster.workers, len(results) > 1
-    return [
+    fixed, deployed, several = setup.cluster.workers, setup.cluster.deployed, len(results) > 1
+    saved = ", ".join(f"{count} of {name}" for name, count in deployed.items())
+    return [f"saved: of the paper's static deployment, {saved}"] * bool(deployed) + [
         f"workers{f' under {one.policy}' if several else ''}: {one.worker_seconds:,.0f} worker-seconds, "
         f"{one.workers_saved:.1%} fewer than {fixed} all the time"
         for one in results

@@ -18,13 +18,13 @@ from penstock.errors import InputError
 from penstock.forecast.registry import make_forecaster
 from penstock.grouping.names import GROUPINGS, SIMULATED_ONLY
 from penstock.grouping.spec import parse_grouping
-from penstock.metrics.paper import overestimated_replicas
 from penstock.metrics.utilisation import MEASURES
 from penstock.names import one_of
 from penstock.simulator.arena import Contest
 from penstock.simulator.calibration import Calibration, calibration_of
 from penstock.simulator.cluster import DEFAULT_REGIONS, LEVELS, Cluster
 from penstock.simulator.options import SimulationOptions
+from penstock.simulator.result import r_over_of
 from penstock.simulator.run import Setup
 from penstock.simulator.scenario import Scenario, no_sink
 from penstock.sources import FileSource
@@ -79,7 +79,7 @@ class SimulationRequest:
         return replace(setup, cluster=self._cluster(setup))
 
     def _cluster(self, setup: Setup) -> Cluster | None:
-        """By default workers for the peak and every source, and one more, that host a replica each, as in E2DF."""
+        """By default workers for what is deployed, every source, and one more, that host a replica each, as in E2DF."""
         if self.levels is None:
             if self.workers is not None or self.regions is not None:
                 option = "--regions" if self.workers is None else "--workers"
@@ -87,13 +87,19 @@ class SimulationRequest:
             return None
         one_of("--levels", self.levels, LEVELS)
         regions = DEFAULT_REGIONS if self.regions is None else parse_regions(self.regions)
-        peak, shares = setup.workload.peak_rate, setup.workload.shares
-        needed = overestimated_replicas(peak, shares, setup.workload.execution_times_s) + len(setup.topology.sources)
+        deployed = self._deployed()
+        needed = r_over_of(setup.workload, deployed) + len(setup.topology.sources)
         most = math.ceil(needed / min(one.sizes[0].capacity for one in regions)) + 1
-        chosen = Cluster(workers=most if self.workers is None else self.workers, levels=self.levels, regions=regions)
+        workers = most if self.workers is None else self.workers
+        chosen = Cluster(workers=workers, levels=self.levels, regions=regions, deployed=deployed)
         if len(regions) == 1:
             return chosen
         return replace(chosen, application=ApplicationRules(first_workers=1))  # the cheapest region gets what comes
+
+    def _deployed(self) -> Mapping[str, int]:
+        """The static deployment of the application's paper, for its own input and times; otherwise it says nothing."""
+        changed = self.trace or self.rate or self.mean_rate or self.pools or self.service_ms or self.replicas
+        return APPS[self.app].deployed if self.app in APPS and not changed else {}
 
     def contest(self, setup: Setup) -> Contest:
         """What the policies are made with and bounded by."""

@@ -177,7 +177,8 @@ def _notes(report: ArenaReport) -> list[str]:
     notes = [
         "Those that meet the target come first, the cheapest of them at the top; then the others, the least late "
         f"first. Late: took longer than {report.options.target_s:g} s, or was dropped. Replica-seconds: active "
-        "replicas over time, until the last event has left. Saved: 1 − r / r_over, compared with sizing for the peak. "
+        "replicas over time, until the last event has left. Saved: 1 − r / r_over, compared with sizing for the peak, "
+        "or with the static deployment of the application's paper where that is given. "
         "Degradation: |in − out| / in, mean over the intervals.",
     ]
     if any(one.worker_seconds is not None for one in report.results):

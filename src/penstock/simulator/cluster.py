@@ -17,7 +17,7 @@ from penstock.infra.simulated import Region, SimulatedWorkers, Spent
 from penstock.infra.worker import WorkerSize
 from penstock.names import one_of
 from penstock.policy.base import Policy
-from penstock.policy.static import Workload, make_static
+from penstock.policy.static import Static, Workload, make_static
 from penstock.simulator.plant import Plant
 
 LEVELS = ("static", "application", "both")
@@ -41,6 +41,7 @@ class Cluster:
     region: RegionRules = field(default_factory=RegionRules)
     infrastructure: InfrastructureRules = field(default_factory=InfrastructureRules)
     every_s: float = 60.0
+    deployed: Mapping[str, int] = field(default_factory=dict)  # on the level `static`; empty: what the peak needs
 
     def __post_init__(self) -> None:
         one_of("levels", self.levels, LEVELS)
@@ -55,8 +56,10 @@ class Cluster:
         return len(self.regions) > 1 and any(one.delay_s > 0 for one in self.regions)
 
     def policy(self, policy: Policy, workload: Workload) -> Policy:
-        """The policy, or on the level `static` the replicas that the peak needs."""
-        return make_static("peak", workload=workload) if self.levels == "static" else policy
+        """The policy, or on the level `static` what is deployed."""
+        if self.levels != "static":
+            return policy
+        return Static(self.deployed) if self.deployed else make_static("peak", workload=workload)
 
     def around(self, policy: Policy, plant: Plant, sources: Sequence[str]) -> TwoLevels:
         """Both control systems around the policy, on the plant's clock."""

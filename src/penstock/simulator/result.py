@@ -60,9 +60,14 @@ class SimulationResult:
         return {name: _plain(value) for name, value in shown.items()} | {"meets_target": self.meets_target}
 
 
-def summarised(name: str, plant: Plant, history: History, workload: Workload, *, wall_s: float) -> SimulationResult:
+def r_over_of(workload: Workload, deployed: Mapping[str, int]) -> int:
+    """What is saved is compared with: the static deployment, or where there is none what the peak needs."""
+    needed = overestimated_replicas(workload.peak_rate, workload.shares, workload.execution_times_s)
+    return sum(deployed.values()) or needed
+
+
+def summarised(name: str, plant: Plant, history: History, r_over: int, *, wall_s: float) -> SimulationResult:
     """The result of a simulation that has ended."""
-    r_over = overestimated_replicas(workload.peak_rate, workload.shares, workload.execution_times_s)
     replicas = history.total_replicas
     played = _played(history, plant.end_s)
     latency = plant.latency()

@@ -24,7 +24,7 @@ from penstock.simulator.history import History
 from penstock.simulator.model import Model
 from penstock.simulator.options import SimulationOptions
 from penstock.simulator.plant import Plant
-from penstock.simulator.result import SimulationResult, summarised, with_workers
+from penstock.simulator.result import SimulationResult, r_over_of, summarised, with_workers
 from penstock.topology import Topology
 
 PATIENCE = 20  # intervals, and restarts, without an event that leaves once the input has ended
@@ -107,7 +107,8 @@ def simulate(
             left, moved_s = plant.out + plant.failed, plant.now_s
         if progress is not None:
             progress(min(plant.now_s, plant.end_s), plant.end_s)
-    result = summarised(name, plant, history, setup.workload, wall_s=time.perf_counter() - started)
+    r_over = r_over_of(setup.workload, cluster.deployed if cluster else {})
+    result = summarised(name, plant, history, r_over, wall_s=time.perf_counter() - started)
     return with_workers(result, cluster.spent(levels), cluster.workers) if cluster and levels else result
 
 

@@ -90,8 +90,7 @@ def test_by_default_every_operator_takes_time_and_has_replicas_to_spare(name: st
     for operator in topology.operators.values():
         assert operator.execution_time_ms is not None
         assert operator.pool > 1
-    r_over = APPS[name].r_over or 0
-    assert sum(operator.pool for operator in topology.operators.values()) >= r_over
+    assert all(topology[operator].pool >= count for operator, count in APPS[name].deployed.items())
 
 
 @every_app

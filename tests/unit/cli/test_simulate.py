@@ -242,6 +242,22 @@ class TestLevels:
         assert result["workers_saved"] == 0
         assert result["saved_resources"] == 0
 
+    def test_the_word_count_is_compared_with_the_static_deployment_of_its_paper(self):
+        static, both = (
+            results("simulate", "wordcount", "--policy", "e2df", "--levels", levels, "--td", "30")[0]
+            for levels in ("static", "both")
+        )
+        assert (static["r_over"], static["saved_resources"], static["worker_seconds"]) == (14, 0, 16 * 3600)
+        assert both["saved_resources"] >= 0.55
+        assert both["workers_saved"] >= 0.24
+        assert both["latency_ms"]["mean"] <= 2 * static["latency_ms"]["mean"]
+        assert (both["processed_ratio"], both["late_ratio"]) == (1, 0)
+
+    def test_other_times_are_compared_with_what_their_peak_needs(self):
+        options = ("--levels", "static", "--duration", "60", "--service-ms", "split=3,counter=2,consumer=2")
+        assert results("simulate", "wordcount", *options, "--rate", "550")[0]["r_over"] == 14
+        assert results("simulate", "wordcount", *options, "--rate", "110")[0]["r_over"] == 5
+
     def test_a_store_has_what_a_run_on_spark_would_leave(self, tmp_path):
         ran, result = self.given(tmp_path, "--policy", "e2df", "--store", "sim.db")
         assert ran.exit_code == 0, ran.output
