@@ -110,6 +110,13 @@ def test_what_comes_from_near_is_not_held_up_by_what_is_on_its_way_from_far():
     assert plant.latency_total_s == pytest.approx(3 * 0.022 + 0.4)
 
 
+def test_events_that_arrive_together_and_too_old_find_each_other_there():
+    plant = chain_of_two(1.0, 1.0, t_out_s=0.1, q_size=1)
+    plant.place({("in", 0): 0, ("a", 0): 1}, np.array([[0.0, 0.2], [0.2, 0.0]]))
+    plant.advance(3.0)
+    assert plant.counters().operators["a"].total.dropped == {"q_size": 1, "t_out": 1}
+
+
 def test_a_replica_that_is_not_named_stays_where_it_was():
     plant = chain_of_two(1.0, 2.0)
     delay_s = np.array([[0.0, 0.2], [0.2, 0.0]])

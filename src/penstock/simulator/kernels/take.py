@@ -37,10 +37,14 @@ def free_first(free: Any, active: Any, count: int) -> int:
 
 
 @njit(cache=True)
-def _full(finish: Any, following: Any, unfinished: Any, waiting: Any, replica: int, arrival: float, room: int) -> bool:
-    """Whether the replica holds as many events as it may when this one arrives."""
+def _full(queue: Any, unfinished: Any, waiting: Any, replica: int, arrival: float, room: int) -> bool:
+    """Whether the replica holds as many events as it may when this one arrives.
+
+    One that arrived at the same moment is still there, even if it takes no time.
+    """
+    start, finish, following = queue[0], queue[1], queue[6]
     index = unfinished[replica]
-    while index != NONE and finish[index] <= arrival:
+    while index != NONE and finish[index] <= arrival and start[index] < arrival:
         index = following[index]
         waiting[replica] -= 1
     unfinished[replica] = index
@@ -95,7 +99,7 @@ def take(
             replica = free_first(free, active, count)
         received[replica, origin[row[place]]] += 1
         if bounded:
-            if _full(finish_, next_, unfinished, waiting, replica, arrival, room):
+            if _full(queue, unfinished, waiting, replica, arrival, room):
                 dropped[replica, Q_SIZE] += 1
                 if kind == CHOSEN and asked[place]:
                     asked[place] = LOST
