@@ -69,9 +69,9 @@ class ReferenceOperator:
         self.unfinished.append(event)
         hop_s = self.plant.options.hop_s
         replica = self._assign(event, hop_s)
-        hop_s += self.plant.delay_s((event.wire.sender, event.wire.replica), (self.name, replica.number))
-        if hop_s:
-            self.plant.env.process(replica.hop(event, hop_s))
+        delay_s = self.plant.delay_s((event.wire.sender, event.wire.replica), (self.name, replica.number))
+        if hop_s or delay_s:
+            self.plant.env.process(replica.hop(event, delay_s, hop_s))
         else:
             replica.arrive(event)
 

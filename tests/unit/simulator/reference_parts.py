@@ -83,8 +83,11 @@ class Replica:
         self._inbox = simpy.Store(self._env)
         self._process = self._env.process(self._work())
 
-    def hop(self, event: Event, hop_s: float):
-        """An event is on its way here; unless the replica was stopped meanwhile, it arrives."""
+    def hop(self, event: Event, delay_s: float, hop_s: float):
+        """An event is on its way here, first between regions; unless the replica was stopped meanwhile, it arrives."""
+        if delay_s:
+            yield self._env.timeout(delay_s)
+            event.earliest_s = self.ready_s
         yield self._env.timeout(hop_s)
         if not self.stopped:
             self.arrive(event)

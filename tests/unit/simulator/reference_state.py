@@ -102,7 +102,7 @@ class KeyedOperator(ReferenceOperator):
             replica = self.replicas[loser]
             for wire in wires:
                 delay_s = self.plant.delay_s((wire.sender, wire.replica), (self.name, loser))
-                env.process(replica.hop(Marker(replica.ready_s), options.hop_s + delay_s))
+                env.process(replica.hop(Marker(replica.ready_s), delay_s, options.hop_s))
 
     def marked(self, loser: int) -> None:
         self.markers[loser] -= 1
