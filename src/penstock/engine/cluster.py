@@ -91,7 +91,8 @@ class ClusterWorkers:
 
     `settle` takes workers that have come up into the layout, and those that are to go out of it: the next shift is
     laid over the others and takes over, while the loop goes on. A worker is stopped when the shift before has finished
-    what it had. Each change's pause is kept in `pauses`. After one that fails, as `failed` says, all is as it was.
+    what it had. One whose executor was replaced is taken in anew. Each change's pause is kept in `pauses`. After one
+    that fails, as `failed` says, all is as it was.
     """
 
     def __init__(self, cluster: Cluster, run: Run, scheduler: Scheduler) -> None:
@@ -100,7 +101,8 @@ class ClusterWorkers:
         self._cluster = cluster
         self._run = run
         self._scheduler = scheduler
-        self._laid = {worker.name for worker in cluster.list() if worker.available}
+        up = [worker.name for worker in cluster.list() if worker.available]
+        self._laid = {name: self._executors_of(name) for name in up}  # over which executors of each worker
         self._joining: set[str] = set()  # the next shift is being laid over them
         self._leaving: set[str] = set()
         self._change: threading.Thread | None = None
@@ -118,7 +120,7 @@ class ClusterWorkers:
         return [self._shown(worker) for worker in workers]
 
     def _forget_all_but(self, names: set[str]) -> None:
-        self._laid &= names
+        self._laid = {name: executors for name, executors in self._laid.items() if name in names}
         self._leaving &= names
 
     def _shown(self, worker: Worker) -> Worker:
@@ -147,7 +149,7 @@ class ClusterWorkers:
 
     def remove(self, name: str) -> None:
         """Stop it at once if no replicas sit on it; otherwise it drains until the next shift has taken over."""
-        if name in self._laid | self._joining:
+        if name in self._laid or name in self._joining:
             self._leaving.add(name)
             self._cluster.drain(name)
         else:
@@ -160,8 +162,8 @@ class ClusterWorkers:
         workers = self._cluster.list()
         self._forget_all_but({worker.name for worker in workers})
         up = {worker.name for worker in workers if worker.state is not WorkerState.STARTING}
-        new = {name for name in up - self._laid if self._has_executor(name, len(up))}
-        leaving = self._leaving & self._laid
+        leaving = self._leaving & self._laid.keys()
+        new = {name for name in up - leaving if not self._sits_on(name) and self._has_executor(name, len(up))}
         if new or leaving:
             self._joining = new
             self._change = threading.Thread(
@@ -187,6 +189,13 @@ class ClusterWorkers:
     def _is(self, host: str, worker: str) -> bool:
         return self._cluster.named(host) == worker
 
+    def _executors_of(self, name: str) -> frozenset[str]:
+        return frozenset(self._cluster.executors(name))
+
+    def _sits_on(self, name: str) -> bool:
+        """Whether the present shift is laid over it as it is now."""
+        return bool(self._laid.get(name, frozenset()) & self._executors_of(name))
+
     def _has_executor(self, name: str, workers: int) -> bool:
         """Whether Spark can use an executor there; one is asked for if it does not start one by itself."""
         leaving, here = self._scheduler.leaving(), self._cluster.executors(name)
@@ -209,8 +218,10 @@ class ClusterWorkers:
             return
         self.pauses.append(Pause(self._run.clock.now(), why, seconds))
         log.info("%s: the next shift has taken over; sources stood still for %.3f s", why, seconds)
-        self._laid, self._joining = (self._laid | new) - leaving, set()
-        self.failed = None
+        there = {worker.name for worker in self._cluster.list()}
+        laid = {**self._laid, **{name: self._executors_of(name) for name in new & there}}
+        self._laid = {name: executors for name, executors in laid.items() if name in there - leaving}
+        self._joining, self.failed = set(), None
         while not self._run.wait_settled(FINISH_S) and not self._run.stopped():
             log.info("%s: the last shift still finishes what it had", why)
         for name in leaving & {worker.name for worker in self._cluster.list()}:

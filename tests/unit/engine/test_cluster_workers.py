@@ -26,6 +26,7 @@ class Workers:
     def __init__(self, *names: str) -> None:
         self.states = dict.fromkeys(names, WorkerState.AVAILABLE)
         self.without_executor: set[str] = set()
+        self.renamed: dict[str, str] = {}  # executors that another took the place of
         self.removed: list[str] = []
 
     def list(self) -> list[Worker]:
@@ -50,7 +51,7 @@ class Workers:
         del self.states[name]
 
     def executors(self, name: str) -> tuple[str, ...]:
-        return () if name in self.without_executor else (f"e-{name}",)
+        return () if name in self.without_executor else (self.renamed.get(name, f"e-{name}"),)
 
     def named(self, host: str) -> str | None:
         return host if host in self.states else None
@@ -67,7 +68,7 @@ class Scheduler:
         return frozenset(self.ids()) - self.unready
 
     def ids(self) -> tuple[str, ...]:
-        return tuple(f"e-{name}" for name in self.cluster.states if name not in self.cluster.without_executor)
+        return tuple(one for name in self.cluster.states for one in self.cluster.executors(name))
 
     def leaving(self) -> frozenset[str]:
         return frozenset(self.left)
@@ -224,6 +225,19 @@ def test_a_change_that_failed_is_tried_again_after_a_while(world: World, monkeyp
     time.sleep(0.25)
     world.settle()
     assert (len(world.run.laid), world.workers.failed) == (1, None)
+
+
+def test_a_worker_whose_executor_was_replaced_is_laid_over_again(world: World) -> None:
+    world.run.finished.set()
+    world.cluster.without_executor.add("w2")
+    world.settle()
+    assert (world.run.laid, world.scheduler.totals) == ([], [2])  # one is asked for
+    world.cluster.without_executor.clear()
+    world.cluster.renamed["w2"] = "e-9"
+    world.settle()
+    assert [pause.why for pause in world.workers.pauses] == ["w2 joins"]
+    world.settle()
+    assert len(world.run.laid) == 1
 
 
 def test_a_worker_that_died_is_no_longer_waited_for(world: World) -> None:
