@@ -181,7 +181,7 @@ class Patient(InBulk):
 def test_process_many_takes_bundles_together_that_wait(driver: Driver, tools: Tools) -> None:
     gate.clear()
     replica = OperatorReplica(driver.program(app(Patient())), 1, "op", 0, 1)
-    replica._at_once = 8
+    replica._processing.at_once = 8
 
     def batches() -> Iterator[Any]:
         yield tools.Batch([tools.bundle([2, 3], first=2 * n) for n in range(12)])
@@ -199,9 +199,9 @@ def test_process_many_gets_fewer_events_when_they_take_long(driver: Driver, tool
             time.sleep(0.03)
 
     replica = OperatorReplica(driver.program(sink(Slow())), 1, "op", 0, 1)
-    replica._at_once = 8
+    replica._processing.at_once = 8
     list(replica.run([tools.Batch([tools.bundle(list(range(8)))])]))
-    assert replica._at_once == 4
+    assert replica._processing.at_once == 4
 
 
 def test_process_many_that_gives_too_few_outputs_is_an_error(work: Work, tools: Tools) -> None:
@@ -227,7 +227,7 @@ def test_process_many_may_give_nothing_at_all(work: Work, tools: Tools) -> None:
 def test_process_many_drops_only_the_event_that_is_to_blame(driver: Driver, tools: Tools) -> None:
     program = driver.program(app(InBulk(), on_error="drop"))
     replica = OperatorReplica(program, 1, "op", 0, 1)
-    replica._at_once = 4
+    replica._processing.at_once = 4
     left = tools.left(*replica.run([tools.Batch([tools.bundle([2, -1, 4, 5])])]))
     assert left.ids == ["0", "2", "3"]
     assert (replica._counters.processed, replica._counters.dropped) == (3, {"error": 1})
@@ -237,7 +237,7 @@ def test_process_many_that_fails_says_that_the_event_is_one_of_several(driver: D
     """The first event of the call used to be named as if it alone had failed."""
     topology = app(InBulk())
     replica = OperatorReplica(driver.program(topology), 1, "op", 0, 1)
-    replica._at_once = 4
+    replica._processing.at_once = 4
     with pytest.raises(EngineError) as caught:
         list(replica.run([tools.Batch([tools.bundle([2, 3, -1, 5])])]))
     assert str(caught.value) == f"{topology['op']}: ValueError: minus one; on event 0 or one of the 3 after it: 2"
