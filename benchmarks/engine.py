@@ -10,41 +10,22 @@ systems, so that what else the machine does falls on all alike.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
-from statistics import median
 
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
+from rounds import Figures, Scenario, measure, play, write
 
 SCENARIOS = Path(__file__).with_name("engine_scenarios.py")
 SYSTEMS = ("realtime", "microbatch", "plain")
 
-Figures = dict[str, float]
 
-
-def measure(*scenario: str) -> Figures:
-    """One scenario in a process of its own."""
-    command = [sys.executable, str(SCENARIOS), *scenario]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(scenario)} failed:\n{done.stderr}")
-    figures: Figures = json.loads(done.stdout.strip().splitlines()[-1])
-    return figures
-
-
-def medians(rounds: list[Figures]) -> Figures:
-    return {name: round(median(one[name] for one in rounds), 4) for name in rounds[0]}
-
-
-def plan(rounds: int) -> list[tuple[str, ...]]:
+def plan(rounds: int) -> list[Scenario]:
     """Every scenario of every round, alternating."""
-    once: list[tuple[str, ...]] = [("latency", system) for system in SYSTEMS]
+    once: list[Scenario] = [("latency", system) for system in SYSTEMS]
     once += [("latency", "realtime", "5"), *[("rate", system) for system in SYSTEMS]]
-    rare: list[tuple[str, ...]] = [("idle", "1"), ("idle", "9"), ("boundary",), ("activation",)]
+    rare: list[Scenario] = [("idle", "1"), ("idle", "9"), ("boundary",), ("activation",)]
     return once * rounds + rare * max(1, rounds // 2)
 
 
@@ -53,15 +34,9 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--json", type=Path, help="also write the result here")
     options = arguments.parse_args()
-    console = Console(stderr=True)
-    found: dict[tuple[str, ...], list[Figures]] = {}
-    for scenario in track(plan(options.rounds), description="measuring", console=console):
-        found.setdefault(scenario, []).append(measure(*scenario))
-        console.print(" ".join(scenario), {k: round(v, 3) for k, v in found[scenario][-1].items()})
-    result = {" ".join(scenario): medians(rounds) for scenario, rounds in found.items()}
+    result = play(plan(options.rounds), partial(measure, SCENARIOS))
     tell(result)
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=2) + "\n")
+    write(result, options.json)
 
 
 def tell(result: dict[str, Figures]) -> None:

@@ -11,17 +11,15 @@ are per second of its time.
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import subprocess
 import sys
 import time
 from pathlib import Path
-from statistics import median
 
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
+from rounds import Figures, Scenario, measure, play, write
 
 SCENARIOS = Path(__file__).with_name("simulator_scenarios.py")
 EVENTS = {"simulator": 5_000_000, "simpy": 100_000}
@@ -30,18 +28,10 @@ MEMORY = (10**7, 10**8)
 HUGE = 10**9
 COMMAND = ("-m", "penstock.cli", "simulate", "dns", "--rate", "20", "--duration", "10")
 
-Figures = dict[str, float]
 
-
-def measure(*scenario: str) -> Figures:
+def one(*scenario: str) -> Figures:
     """One scenario in a process of its own."""
-    if scenario == ("start",):
-        return start()
-    done = subprocess.run([sys.executable, str(SCENARIOS), *scenario], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(scenario)} failed:\n{done.stderr}")
-    figures: Figures = json.loads(done.stdout.strip().splitlines()[-1])
-    return figures
+    return start() if scenario == ("start",) else measure(SCENARIOS, *scenario, timeout_s=None)
 
 
 def start() -> Figures:
@@ -60,17 +50,13 @@ def _children_cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def plan(rounds: int, *, huge: bool) -> list[tuple[str, ...]]:
+def plan(rounds: int, *, huge: bool) -> list[Scenario]:
     """Every scenario of every round, alternating."""
-    once: list[tuple[str, ...]] = [
+    once: list[Scenario] = [
         ("rate", system, grouping, str(events)) for grouping in GROUPINGS for system, events in EVENTS.items()
     ]
     sizes = (*MEMORY, HUGE) if huge else MEMORY
     return [*once, ("start",)] * rounds + [("memory", str(events)) for events in sizes]
-
-
-def medians(rounds: list[Figures]) -> Figures:
-    return {name: round(median(one[name] for one in rounds), 4) for name in rounds[0]}
 
 
 def main() -> None:
@@ -79,15 +65,9 @@ def main() -> None:
     arguments.add_argument("--huge", action="store_true", help="play 10⁹ events as well")
     arguments.add_argument("--json", type=Path, help="also write the result here")
     options = arguments.parse_args()
-    console = Console(stderr=True)
-    found: dict[tuple[str, ...], list[Figures]] = {}
-    for scenario in track(plan(options.rounds, huge=options.huge), description="measuring", console=console):
-        found.setdefault(scenario, []).append(measure(*scenario))
-        console.print(" ".join(scenario), {name: round(value, 3) for name, value in found[scenario][-1].items()})
-    result = {" ".join(scenario): medians(rounds) for scenario, rounds in found.items()}
+    result = play(plan(options.rounds, huge=options.huge), one)
     tell(result)
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=2) + "\n")
+    write(result, options.json)
 
 
 def tell(result: dict[str, Figures]) -> None:

@@ -11,30 +11,15 @@ counts in memory. The rate means something on a machine that does nothing else; 
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
-from statistics import median
 
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
+from rounds import Figures, measure, play, write
 
 SCENARIOS = Path(__file__).with_name("state_scenarios.py")
 SIZES_MB = ("1", "10", "100")
-
-Figures = dict[str, float]
-
-
-def measure(*scenario: str) -> Figures:
-    """One scenario in a process of its own."""
-    command = [sys.executable, str(SCENARIOS), *scenario]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(scenario)} failed:\n{done.stderr}")
-    figures: Figures = json.loads(done.stdout.strip().splitlines()[-1])
-    return figures
 
 
 def main() -> None:
@@ -44,18 +29,9 @@ def main() -> None:
     arguments.add_argument("--json", type=Path, help="also write the result here")
     options = arguments.parse_args()
     once = [("rate", "state"), ("rate", "memory"), *(("move", size) for size in options.sizes)]
-    console = Console(stderr=True)
-    found: dict[tuple[str, ...], list[Figures]] = {}
-    for scenario in track(once * options.rounds, description="measuring", console=console):
-        found.setdefault(scenario, []).append(measure(*scenario))
-        console.print(" ".join(scenario), {k: round(v, 2) for k, v in found[scenario][-1].items()})
-    result = {
-        " ".join(scenario): {name: round(median(one[name] for one in rounds), 3) for name in rounds[0]}
-        for scenario, rounds in found.items()
-    }
+    result = play(once * options.rounds, partial(measure, SCENARIOS), digits=2)
     tell(result, options.sizes)
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=2) + "\n")
+    write(result, options.json)
 
 
 def tell(result: dict[str, Figures], sizes: list[str]) -> None:

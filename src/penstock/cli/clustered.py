@@ -15,8 +15,9 @@ from penstock.control.managers.levels_view import LevelsView
 from penstock.control.managers.region_manager import RegionRules
 from penstock.control.managers.two_levels import LevelRules, TwoLevels
 from penstock.engine.cluster import ClusterWorkers, await_workers, foreign_settings, spark_settings
-from penstock.engine.layout import lay_out
-from penstock.engine.run import SPARE_SLOTS, Run
+from penstock.engine.layout import full_layout
+from penstock.engine.run import Run
+from penstock.engine.session import slots_for
 from penstock.errors import InputError
 from penstock.infra.executor_workers import ExecutorWorkers
 from penstock.infra.executors import Executors
@@ -101,8 +102,7 @@ def session_settings(request: ClusterRequest, topology: Topology, cluster: Stand
 
 def _cores(topology: Topology) -> int:
     """Slots for all pools, of two shifts at once."""
-    pools = {name: range(one.pool) for name, one in topology.operators.items()}
-    return 2 * lay_out(topology, pools).tasks + SPARE_SLOTS
+    return slots_for(full_layout(topology))
 
 
 @contextmanager

@@ -26,7 +26,12 @@ def bind_sources(
             f"topology {topology.name!r}: its sources are {', '.join(topology.sources)}; "
             f"got {', '.join(given) or 'none'}"
         )
-    frames = [name for name, source in given.items() if isinstance(source, DataFrame)]
+    frames = frames_of(given)
     if frames and (options.mode != "microbatch" or len(given) > 1):
         raise InputError(f"source {frames[0]!r}: a DataFrame must be the only source, in mode 'microbatch'")
     return given
+
+
+def frames_of(sources: Mapping[str, AnySource]) -> list[str]:
+    """The sources whose events are the rows of a DataFrame."""
+    return [name for name, source in sources.items() if isinstance(source, DataFrame)]

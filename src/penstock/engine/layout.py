@@ -68,6 +68,11 @@ def lay_out(topology: Topology, replicas: Mapping[str, Sequence[int]], source_sl
     return Layout(tuple(stages))
 
 
+def full_layout(topology: Topology, source_slots: int = 1) -> Layout:
+    """The stages with every replica of every pool."""
+    return lay_out(topology, {name: range(one.pool) for name, one in topology.operators.items()}, source_slots)
+
+
 def _is_passed(topology: Topology, level: int) -> bool:
     """Whether some stream skips the level."""
     return any(

@@ -125,9 +125,10 @@ class Ledger:
             return batch, counters.processed if counters is not None else 0
 
     def places(self) -> dict[Replica, Place]:
-        """Where each replica of the current shift was last heard of."""
+        """Where each operator's replica of the current shift was last heard of."""
         with self._lock:
-            return dict(self._books[self.current].places)
+            places = self._books[self.current].places
+            return {key: place for key, place in places.items() if key[0] in self._topology.operators}
 
     def heard(self, generation: int) -> set[Replica]:
         """The replicas that have reported in this generation."""

@@ -42,3 +42,8 @@ class RunOptions:
             value = getattr(self, name)
             if value is not None and value < least:
                 raise InputError(f"{name} must be at least {least}; got {value!r}")
+
+    @property
+    def realtime(self) -> bool:
+        """Whether the mode is real-time mode."""
+        return self.mode == "realtime"

@@ -16,10 +16,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from penstock.engine.layout import Layout
 from penstock.errors import EngineError
 from penstock.infra.executors import ready_executors
 
 LEAST_JAVA = 17
+SPARE_SLOTS = 2  # besides those of two shifts at once
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
@@ -77,6 +79,11 @@ def open_session(slots: int, settings: dict[str, str], log_file: Path) -> SparkS
             opened.stop()
         raise
     return session
+
+
+def slots_for(layout: Layout) -> int:
+    """Slots that a session or a cluster must have for two shifts at once."""
+    return 2 * layout.tasks + SPARE_SLOTS
 
 
 def check_session(spark: SparkSession, needed: int, settings: dict[str, str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -121,8 +122,14 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> Iterator[World]:
+    """Nothing goes on when the test is over: other tests look at the threads that are left."""
+    world = World()
+    yield world
+    world.run.finished.set()
+    if world.workers._change is not None:
+        world.workers._change.join(5)
+        assert not world.workers.changing
 
 
 def test_a_worker_is_available_once_the_next_shift_sits_on_it(world: World) -> None:
@@ -170,6 +177,7 @@ def test_a_worker_without_an_executor_is_not_laid_over_and_one_is_asked_for(worl
 
 
 def test_a_worker_whose_executor_takes_no_tasks_yet_is_not_laid_over(world: World) -> None:
+    world.run.finished.set()
     name = world.workers.add("local", SIZE)
     world.cluster.states[name] = WorkerState.AVAILABLE
     world.scheduler.unready.add(f"e-{name}")

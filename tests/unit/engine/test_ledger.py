@@ -186,6 +186,11 @@ def test_places_are_where_a_replica_was_last_heard_of(ledger: Ledger) -> None:
     assert ledger.places() == {("clean", 0): Place("host", 12, 1)}
 
 
+def test_places_are_those_of_operators_only(ledger: Ledger) -> None:
+    enter(ledger, report("tweets", 1), report("store", 1), pid=11)
+    assert ledger.places() == {("store", 0): Place("host", 11, 0)}
+
+
 def test_operators_come_in_topological_order_with_pool_and_restarts(ledger: Ledger) -> None:
     found = ledger.counters(7.0, ACTIVE, restarts=2)
     assert (list(found.operators), found.time_s, found.restarts) == (["clean", "store"], 7.0, 2)

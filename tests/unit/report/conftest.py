@@ -10,6 +10,7 @@ from penstock.metrics.rows import DecisionRow, ForecastRow, IntervalRow, Operato
 from penstock.metrics.snapshot import Snapshot
 from penstock.policy.base import decisions
 from penstock.policy.psps import Psps
+from penstock.report import arena_plots
 from penstock.report.data import RunReport
 from penstock.testing.loads import load
 
@@ -149,3 +150,9 @@ def made_run():
         "operators": {name: {"received": events} for name in TIMES_S},
     }
     return RunReport(run=run_row(), **made.rows, summary=summary)
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """No plots over time, where only words count: they take a second."""
+    monkeypatch.setattr(arena_plots, "picture", lambda draw, height_in: b"")

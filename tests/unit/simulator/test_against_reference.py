@@ -51,8 +51,11 @@ def same_operator(counted, one) -> None:
 
 
 def compare(case: Case) -> None:
-    """Drive both through all intervals and look at each end, before and after the change."""
-    plant, reference = case.plant(), case.reference()
+    drive(case, case.plant(), case.reference(), TAIL_S)
+
+
+def drive(case, plant, reference, tail_s: float) -> None:
+    """Take both through all intervals and look at each end, before and after the change, and after the tail."""
     for number, change in enumerate(case.changes, start=1):
         for one in (plant, reference):
             one.advance(number * INTERVAL_S)
@@ -61,7 +64,7 @@ def compare(case: Case) -> None:
             change.make(one)
         same(plant, reference)
     for one in (plant, reference):
-        one.advance(case.last_s + TAIL_S)
+        one.advance(case.last_s + tail_s)
     same(plant, reference)
 
 

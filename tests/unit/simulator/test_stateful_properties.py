@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from penstock.simulator.plant import Plant
 
 from .cases import INTERVAL_S
-from .reference_state import KeyedOperator, StatefulReference
+from .reference_state import KeyedOperator
 from .stateful_cases import cases, rows, word
-from .test_against_reference import same, settled
+from .test_against_reference import drive, settled
 from .test_regional import DELAYS, placed
 
 TAIL_S = 60.0
@@ -32,24 +32,14 @@ def same_state(plant, reference) -> None:
             assert total.moving.total_ms == pytest.approx(1000 * sum(one.waits_s), abs=1e-3)
 
 
-def played(case, *, regions=None) -> tuple[Plant, StatefulReference]:
-    """Both, through all intervals; the same at every end, before and after the change."""
+def played(case, *, regions=None) -> None:
+    """Both, with the same state in the end."""
     plant, reference = case.plant(regional=regions is not None), case.reference()
     if regions is not None:
         for one in (plant, reference):
             one.place(*regions)
-    for number, change in enumerate(case.changes, start=1):
-        for one in (plant, reference):
-            one.advance(number * INTERVAL_S)
-        same(plant, reference)
-        for one in (plant, reference):
-            change.make(one)
-        same(plant, reference)
-    for one in (plant, reference):
-        one.advance(case.last_s + TAIL_S)
-    same(plant, reference)
+    drive(case, plant, reference, TAIL_S)
     same_state(plant, reference)
-    return plant, reference
 
 
 @given(cases(q_size=None, actuation="pool"))

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import InputError
 from penstock.forecast.base import Forecast
-from penstock.policy.planning.limits import MOST_DELAY, Limits
-from penstock.policy.planning.planners import cba, improved, optimal, shortfall, spea
+from penstock.policy.planning.limits import MOST_DELAY
+from penstock.policy.planning.planners import cba, improved, optimal, spea
 from penstock.policy.planning.prices import MOST_PRICE, Prices
 from penstock.policy.registry import make_policy
 from penstock.state.key_groups import first_owners, reassigned
 from penstock.testing.loads import load, snapshot
 
-from .test_planners_properties import at_most, costs, every_timetable, late, small_needs
+from .timetables import (
+    ROUNDING,
+    at_most,
+    check_cheapest_with_lateness,
+    check_cheapest_within_bounds,
+    prices_of_lateness,
+    small_needs,
+    two_bounds,
+    whole_prices,
+)
 
 MOVING_ONLY = {"replica": 0, "up": 0, "down": 0, "route": 0, "moving": 1}
-ROUNDING = 1e-9
-priced = st.builds(
-    Prices,
-    **dict.fromkeys(("replica", "up", "down", "route"), st.sampled_from([0, 1, 2, 3, 5, 8, 13])),
-    moving=st.sampled_from([1, 6, 12, 24, 60]),
-)
+priced = st.builds(Prices, **whole_prices, moving=st.sampled_from([1, 6, 12, 24, 60]))
 
 
 def moved_share(groups: int, before: int, after: int) -> float:
@@ -46,23 +49,10 @@ def test_where_groups_cannot_be_shared_out_evenly_it_is_off_by_less_than_one_for
     assert abs(found - moved_share(128, before, after)) <= abs(after - before) / 128 + ROUNDING
 
 
-def all_costs(prices, timetables, start):
-    """W of every row with what is moved, written down once more."""
-    before = np.hstack([np.full((len(timetables), 1), start), timetables[:, :-1]])
-    larger = np.maximum(1, np.maximum(before, timetables))
-    return costs(prices, timetables, start) + prices.moving * (np.abs(timetables - before) / larger).sum(axis=1)
-
-
-@given(needed=small_needs, start=st.integers(0, 5), prices=priced, bounds=st.tuples(*[st.integers(0, 4)] * 2))
+@given(needed=small_needs, start=st.integers(0, 5), prices=priced, bounds=two_bounds)
 @settings(max_examples=60)
 def test_no_timetable_within_the_bounds_is_cheaper(needed, start, prices, bounds):
-    limits = Limits(least=min(bounds), most=max(bounds))
-    cut = np.clip(needed[1:], limits.least, limits.most)
-    every = every_timetable(len(cut), limits.least, limits.most)
-    every = every[(every >= cut).all(axis=1)]
-    planned = optimal(needed, start, prices, limits)
-    assert tuple(planned) in set(map(tuple, every.tolist()))
-    assert prices.cost(planned, start) == pytest.approx(all_costs(prices, every, start).min(), abs=ROUNDING)
+    check_cheapest_within_bounds(needed, start, prices, bounds)
 
 
 @given(
@@ -70,15 +60,11 @@ def test_no_timetable_within_the_bounds_is_cheaper(needed, start, prices, bounds
     start=st.integers(0, 4),
     prices=priced,
     delay=st.integers(0, MOST_DELAY),
-    lateness=st.sampled_from([0, 1, 2, 4, 7, 20, 1000]),
+    lateness=prices_of_lateness,
 )
 @settings(max_examples=60)
 def test_with_a_price_on_lateness_no_timetable_costs_less_in_all(needed, start, prices, delay, lateness):
-    planned = optimal(needed, start, prices, Limits(least=0, most=4, delay=delay, lateness=lateness))
-    every = every_timetable(len(needed) - 1, 0, 4)
-    short = int(shortfall(needed, planned, start, delay=delay).sum())
-    together = all_costs(prices, every, start) + lateness * late(needed, every, start, delay)
-    assert prices.cost(planned, start) + lateness * short == pytest.approx(together.min(), abs=ROUNDING)
+    check_cheapest_with_lateness(needed, start, prices, delay, lateness)
 
 
 @given(needed=st.lists(st.integers(1, 30), min_size=2, max_size=30), start=st.integers(1, 40), prices=priced)

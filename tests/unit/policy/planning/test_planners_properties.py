@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +10,18 @@ from penstock.policy.planning.limits import MOST_DELAY, Limits
 from penstock.policy.planning.planners import cba, held, improved, optimal, shortfall, spea, srea
 from penstock.policy.planning.prices import MOST_PRICE, Prices
 
-ROUNDING = 1e-9
+from .timetables import (
+    at_most,
+    check_cheapest_with_lateness,
+    check_cheapest_within_bounds,
+    costs,
+    every_timetable,
+    late,
+    prices_of_lateness,
+    small_needs,
+    two_bounds,
+    whole_prices,
+)
 
 amounts = st.one_of(
     st.just(0.0), st.integers(0, 20).map(float), st.floats(0, 1e5), st.sampled_from([1e-12, 1e-3, 1e9, MOST_PRICE])
@@ -20,35 +29,7 @@ amounts = st.one_of(
 all_prices = st.builds(Prices, replica=amounts, up=amounts, down=amounts, route=amounts)
 needs = st.lists(st.integers(0, 30), min_size=2, max_size=30)
 starts = st.integers(0, 40)
-small_prices = st.builds(
-    Prices, **dict.fromkeys(("replica", "up", "down", "route"), st.sampled_from([0, 1, 2, 3, 5, 8, 13]))
-)
-small_needs = st.lists(st.integers(0, 4), min_size=2, max_size=6)
-
-
-def at_most(one, other):
-    return one <= other + ROUNDING * abs(other)
-
-
-def every_timetable(epochs, least, most):
-    """A row for each timetable there is."""
-    return np.array(list(product(range(least, most + 1), repeat=epochs)))
-
-
-def costs(prices, timetables, start):
-    """W of every row, written down once more from the formula."""
-    steps = np.diff(timetables, axis=1, prepend=start)
-    moves = prices.up * np.maximum(0, steps) + prices.down * np.maximum(0, -steps) + prices.route * (steps != 0)
-    return prices.replica * timetables.sum(axis=1) + moves.sum(axis=1)
-
-
-def late(needed, timetables, start, delay):
-    """Replicas short of every row, all epochs together."""
-    ordered = np.pad(timetables, ((0, 0), (delay, 0)), constant_values=start)
-    total = np.zeros(len(timetables), np.int64)
-    for epoch, need in enumerate(needed[1:]):
-        total += np.maximum(0, need - ordered[:, epoch : epoch + delay + 1].min(axis=1))
-    return total
+small_prices = st.builds(Prices, **whole_prices)
 
 
 @given(needed=needs, start=starts, prices=all_prices)
@@ -90,16 +71,10 @@ def test_the_same_again_and_the_input_as_it_was(needed, start, prices):
     assert (given_needs == before).all()
 
 
-@given(needed=small_needs, start=st.integers(0, 5), prices=small_prices, bounds=st.tuples(*[st.integers(0, 4)] * 2))
+@given(needed=small_needs, start=st.integers(0, 5), prices=small_prices, bounds=two_bounds)
 @settings(max_examples=60)
 def test_no_timetable_within_the_bounds_is_cheaper(needed, start, prices, bounds):
-    limits = Limits(least=min(bounds), most=max(bounds))
-    cut = np.clip(needed[1:], limits.least, limits.most)
-    every = every_timetable(len(cut), limits.least, limits.most)
-    every = every[(every >= cut).all(axis=1)]
-    planned = optimal(needed, start, prices, limits)
-    assert tuple(planned) in set(map(tuple, every.tolist()))
-    assert prices.cost(planned, start) == costs(prices, every, start).min()
+    check_cheapest_within_bounds(needed, start, prices, bounds)
 
 
 @given(needed=small_needs, start=st.integers(0, 4), prices=small_prices, delay=st.integers(0, 6))
@@ -117,15 +92,11 @@ def test_with_a_delay_none_is_less_late_and_none_as_late_is_cheaper(needed, star
     start=st.integers(0, 4),
     prices=small_prices,
     delay=st.integers(0, MOST_DELAY),
-    lateness=st.sampled_from([0, 1, 2, 4, 7, 20, 1000]),
+    lateness=prices_of_lateness,
 )
 @settings(max_examples=60)
 def test_with_a_price_on_lateness_no_timetable_costs_less_in_all(needed, start, prices, delay, lateness):
-    planned = optimal(needed, start, prices, Limits(least=0, most=4, delay=delay, lateness=lateness))
-    every = every_timetable(len(needed) - 1, 0, 4)
-    short = int(shortfall(needed, planned, start, delay=delay).sum())
-    together = costs(prices, every, start) + lateness * late(needed, every, start, delay)
-    assert prices.cost(planned, start) + lateness * short == together.min()
+    check_cheapest_with_lateness(needed, start, prices, delay, lateness)
 
 
 @given(

@@ -1,0 +1,46 @@
+"""Scenarios in processes of their own, several rounds of them, and the medians of what they print."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+from rich.progress import track
+
+Figures = dict[str, float]
+Scenario = tuple[str, ...]
+
+
+def measure(scenarios: Path, *scenario: str, timeout_s: float | None = 600.0) -> Figures:
+    """One scenario of the script in a process of its own: the figures in its last line."""
+    command = [sys.executable, str(scenarios), *scenario]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(scenario)} failed:\n{done.stderr}")
+    figures: Figures = json.loads(done.stdout.strip().splitlines()[-1])
+    return figures
+
+
+def play(plan: Sequence[Scenario], one: Callable[..., Figures], digits: int = 3) -> dict[str, Figures]:
+    """Every scenario of the plan in its order; the medians by scenario, with one digit more than is told meanwhile."""
+    console = Console(stderr=True)
+    found: dict[Scenario, list[Figures]] = {}
+    for scenario in track(plan, description="measuring", console=console):
+        found.setdefault(scenario, []).append(one(*scenario))
+        console.print(" ".join(scenario), {name: round(value, digits) for name, value in found[scenario][-1].items()})
+    return {" ".join(scenario): _medians(rounds, digits + 1) for scenario, rounds in found.items()}
+
+
+def write(result: dict[str, Figures], file: Path | None) -> None:
+    """Keep the result as JSON, if there is a file for it."""
+    if file is not None:
+        file.write_text(json.dumps(result, indent=2) + "\n")
+
+
+def _medians(rounds: list[Figures], digits: int) -> Figures:
+    return {name: round(median(one[name] for one in rounds), digits) for name in rounds[0]}

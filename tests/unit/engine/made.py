@@ -1,0 +1,51 @@
+"""What several tests of the engine make: topologies, an operator that takes many events, roles and routings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.engine.agent import Role
+from penstock.engine.messages import OperatorRouting, Report, Routing
+from penstock.metrics.counters import ReplicaCounters
+from penstock.topology import Context, Topology
+
+
+def app(run: Any, *, outputs: tuple[str, ...] = ("out",), **operator: Any) -> Topology:
+    """The operator `op` in front of an end that reads all its streams."""
+    topology = Topology("app", pool=4)
+    op = topology.operator("op", run, inputs=topology.source("events"), outputs=outputs, **operator)
+    topology.operator("end", len, inputs=[op[stream] for stream in outputs])
+    return topology
+
+
+def sink(run: Any, **operator: Any) -> Topology:
+    topology = Topology("app", pool=4)
+    topology.operator("op", run, inputs=topology.source("events"), **operator)
+    return topology
+
+
+class InBulk:
+    """Doubles numbers, many at a time; keeps the sizes of its calls."""
+
+    calls: list[tuple[str, ...]] = []  # noqa: RUF012 - shared with the copy that is shipped
+
+    def open(self, context: Context) -> None:
+        self.context = context
+        InBulk.calls = []
+
+    def process(self, event: int) -> int:
+        raise AssertionError("process_many goes before process")
+
+    def process_many(self, events: list[int]) -> list[Any]:
+        InBulk.calls.append(self.context.event_ids)
+        if -1 in events:
+            raise ValueError("minus one")
+        return [None if event == 0 else [event, event] if event == 1 else 2 * event for event in events]
+
+
+def role(operator: str = "clean", **counters: Any) -> Role:
+    return Role(Report(0, 0, operator, 0, ReplicaCounters(**counters)), lambda _: None)
+
+
+def routing(version: int, **changes: Any) -> Routing:
+    return Routing(version, {"clean": OperatorRouting((0, version))}, **changes)
