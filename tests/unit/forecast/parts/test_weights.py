@@ -36,7 +36,7 @@ def test_a_newcomer_waits_for_five_trials():
 
 
 def test_what_was_long_ago_is_forgotten():
-    weights = learnt([[100, 150]] * 300 + [[150, 100]] * 400, [100] * 700)
+    weights = learnt([[100, 150]] * 400 + [[150, 100]] * 300, [100] * 700)
     assert weights.mixed(np.array([[0.0], [1.0]]))[0] > 0.9
 
 
