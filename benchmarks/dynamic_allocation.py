@@ -35,7 +35,7 @@ SYSTEMS = (SPARK, "e2df", "psps")
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    arguments.add_argument("--high", type=float, default=120.0, help="sentences a second at the peak")
+    arguments.add_argument("--high", type=float, default=60.0, help="sentences a second at the peak")
     arguments.add_argument("--low", type=float, default=5.0)
     arguments.add_argument("--duration", type=float, default=180.0, help="of the ramp up and down, seconds")
     arguments.add_argument("--workers", default="1..4")
@@ -66,13 +66,21 @@ def alone(system: str) -> dict[str, Any]:
 
 def played(system: str, options: argparse.Namespace) -> dict[str, Any]:
     """The ramp under one system."""
+    from dynamic_allocation_scenarios import TIMES_MS
+
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         trace = ramp(low=options.low, high=options.high, duration_s=options.duration)
         file = save_trace(trace, folder / "ramp.csv")
         policy = "psps" if system == SPARK else system
         request = RunRequest(
-            app="wordcount", trace=file, policy=policy, td_s=options.td, cluster="local", workers=options.workers
+            app="wordcount",
+            trace=file,
+            policy=policy,
+            td_s=options.td,
+            cluster="local",
+            workers=options.workers,
+            service_ms=TIMES_MS,
         )
         driven = prepare(request, folder)  # checks everything, and says how large workers are
         assert driven.wanted is not None
@@ -83,7 +91,7 @@ def played(system: str, options: argparse.Namespace) -> dict[str, Any]:
 
 def by_spark(file: Path, folder: Path, wanted: ClusterRequest, target_ms: float) -> dict[str, Any]:
     """Structured Streaming under dynamic allocation."""
-    from dynamic_allocation_scenarios import Sizes, play  # after the checks: Spark takes its time
+    from dynamic_allocation_scenarios import Sizes, play
 
     found = play(file, folder, Sizes(wanted.least, wanted.most, wanted.capacity))
     latencies_ms = found.pop("latencies_ms")

@@ -70,14 +70,14 @@ def test_psps_sizes_the_twitter_app_by_itself(tmp_path: Path) -> None:
 
 def test_cba_plans_ahead_over_forecasts_of_every_operator(tmp_path: Path) -> None:
     """BGElasor's way: a predictor for each operator's input, a timetable, and its first step carried out."""
-    arguments = ["--trace", str(step_trace(tmp_path)), "--policy", "cba:horizon=4", "--td", "2"]
+    arguments = ["--rate", "40", "--duration", "14", "--policy", "cba:horizon=4", "--td", "2"]
     process = start(
         tmp_path, "twitter", *arguments, "--json", "run.json", "--html", "run.html", "--store", "run.db", *SHORT
     )
     output = finished(process)
     assert process.returncode == 0, output
     found = summary(tmp_path / "run.json")
-    assert found["events"] == found["processed"] == 2040
+    assert found["events"] == found["processed"] == 560
     with sqlite3.connect(tmp_path / "run.db") as store:
         series = {row[0] for row in store.execute("SELECT DISTINCT series FROM forecasts")}
         steps = [row[0] for row in store.execute("SELECT DISTINCT step FROM timetables ORDER BY step")]
