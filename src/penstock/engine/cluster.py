@@ -120,7 +120,8 @@ class ClusterWorkers:
         return [self._shown(worker) for worker in workers]
 
     def _forget_all_but(self, names: set[str]) -> None:
-        self._laid = {name: executors for name, executors in self._laid.items() if name in names}
+        for name in set(self._laid) - names:
+            self._laid.pop(name, None)
         self._leaving &= names
 
     def _shown(self, worker: Worker) -> Worker:
@@ -163,7 +164,9 @@ class ClusterWorkers:
         self._forget_all_but({worker.name for worker in workers})
         up = {worker.name for worker in workers if worker.state is not WorkerState.STARTING}
         leaving = self._leaving & self._laid.keys()
-        new = {name for name in up - leaving if not self._sits_on(name) and self._has_executor(name, len(up))}
+        registered = self._scheduler.ids()
+        sits = {name for name, executors in self._laid.items() if executors.intersection(registered)}
+        new = {name for name in up - sits - leaving if self._has_executor(name, len(up))}
         if new or leaving:
             self._joining = new
             self._change = threading.Thread(
@@ -192,10 +195,6 @@ class ClusterWorkers:
     def _executors_of(self, name: str) -> frozenset[str]:
         return frozenset(self._cluster.executors(name))
 
-    def _sits_on(self, name: str) -> bool:
-        """Whether the present shift is laid over it as it is now."""
-        return bool(self._laid.get(name, frozenset()) & self._executors_of(name))
-
     def _has_executor(self, name: str, workers: int) -> bool:
         """Whether Spark can use an executor there; one is asked for if it does not start one by itself."""
         leaving, here = self._scheduler.leaving(), self._cluster.executors(name)
@@ -219,8 +218,9 @@ class ClusterWorkers:
         self.pauses.append(Pause(self._run.clock.now(), why, seconds))
         log.info("%s: the next shift has taken over; sources stood still for %.3f s", why, seconds)
         there = {worker.name for worker in self._cluster.list()}
-        laid = {**self._laid, **{name: self._executors_of(name) for name in new & there}}
-        self._laid = {name: executors for name, executors in laid.items() if name in there - leaving}
+        self._laid.update({name: self._executors_of(name) for name in new & there})
+        for name in leaving:
+            self._laid.pop(name, None)
         self._joining, self.failed = set(), None
         while not self._run.wait_settled(FINISH_S) and not self._run.stopped():
             log.info("%s: the last shift still finishes what it had", why)
