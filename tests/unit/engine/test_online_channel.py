@@ -192,5 +192,5 @@ def test_a_source_learns_from_its_replicas(driver: Driver, tools: Tools) -> None
         feed.end()
         thread.join(10)
     assert set(to[:10]) == {1}
-    assert 0.3 < to[-100:].count(0) / 100 < 0.7
+    assert 0.2 < to[-100:].count(0) / 100 < 0.8  # round robin: none
     assert exchange.states()["op"].keys() <= {"SEND_ALL", "WAIT_ALL", "RUN"}
