@@ -34,6 +34,7 @@ from penstock.metrics.rows import (
     TimetableRow,
     WorkerRow,
 )
+from penstock.wal import write_ahead
 
 Row = TypeVar(
     "Row",
@@ -49,6 +50,7 @@ Row = TypeVar(
 )
 
 _CONNECT_TIMEOUT_S = 5
+_BUSY_TIMEOUT_S = 5.0
 
 
 class Store:
@@ -223,10 +225,8 @@ def _engine(url: sa.URL) -> sa.Engine:
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:
-    cursor = connection.cursor()
-    for setting in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=5000", "foreign_keys=ON"):
-        cursor.execute(f"PRAGMA {setting}")
-    cursor.close()
+    write_ahead(connection, _BUSY_TIMEOUT_S)
+    connection.execute("PRAGMA foreign_keys=ON")
 
 
 def reason_of(error: Exception) -> str:

@@ -12,8 +12,9 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from penstock.errors import InputError
 from penstock.topology import Context
+from penstock.wal import write_ahead
 
-BUSY_TIMEOUT_S = 60
+BUSY_TIMEOUT_S = 60.0
 
 
 class DatabaseSink:
@@ -76,13 +77,8 @@ def connect(url: str) -> sql.Engine:
     """An engine that several processes can write through; SQLite waits for its turn and keeps readers going."""
     if not url.startswith("sqlite"):
         return sql.create_engine(url, pool_size=1)
-    engine = sql.create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S})
-
-    @sql.event.listens_for(engine, "connect")
-    def _prepare(connection: Any, _: Any) -> None:
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=NORMAL")
-
+    engine = sql.create_engine(url)
+    sql.event.listen(engine, "connect", lambda connection, _: write_ahead(connection, BUSY_TIMEOUT_S))
     return engine
 
 

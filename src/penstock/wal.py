@@ -1,0 +1,26 @@
+"""SQLite files that several processes have open."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+
+AGAIN_S = 0.02
+
+
+def write_ahead(connection: sqlite3.Connection, patience_s: float) -> None:
+    """Let readers go on while one writes, and writers wait for their turn.
+
+    Of several that open a new file at once, SQLite tells all but one that it is locked, however long they would wait.
+    """
+    deadline_s = time.monotonic() + patience_s
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            break
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline_s:
+                raise
+            time.sleep(AGAIN_S)
+    connection.execute("PRAGMA synchronous=NORMAL")
+    connection.execute(f"PRAGMA busy_timeout={round(1000 * patience_s)}")
