@@ -36,8 +36,8 @@ def summary(file: Path) -> dict[str, Any]:
 
 
 def step_trace(folder: Path) -> Path:
-    """20 events/s, then 130, then 20 again: 12 s each."""
-    rates = [20] * 12 + [130] * 12 + [20] * 12
+    """20 events/s, then 130, then 20 again: 8 s each."""
+    rates = [20] * 8 + [130] * 8 + [20] * 8
     file = folder / "step.csv"
     file.write_text("time_s,rate\n" + "".join(f"{n},{rate}\n" for n, rate in enumerate(rates)))
     return file
@@ -51,7 +51,7 @@ def test_psps_sizes_the_twitter_app_by_itself(tmp_path: Path) -> None:
     output = finished(process)
     assert process.returncode == 0, output
     found = summary(tmp_path / "run.json")
-    assert found["events"] == found["processed"] == 2040
+    assert found["events"] == found["processed"] == 1360
     assert found["dropped"] == {}
     assert found["processed_ratio"] == 1.0
     assert 0.2 < found["saved_resources"] < 1
@@ -70,14 +70,14 @@ def test_psps_sizes_the_twitter_app_by_itself(tmp_path: Path) -> None:
 
 def test_cba_plans_ahead_over_forecasts_of_every_operator(tmp_path: Path) -> None:
     """BGElasor's way: a predictor for each operator's input, a timetable, and its first step carried out."""
-    arguments = ["--rate", "40", "--duration", "14", "--policy", "cba:horizon=4", "--td", "2"]
+    arguments = ["--trace", str(step_trace(tmp_path)), "--policy", "cba:horizon=4", "--td", "2"]
     process = start(
         tmp_path, "twitter", *arguments, "--json", "run.json", "--html", "run.html", "--store", "run.db", *SHORT
     )
     output = finished(process)
     assert process.returncode == 0, output
     found = summary(tmp_path / "run.json")
-    assert found["events"] == found["processed"] == 560
+    assert found["events"] == found["processed"] == 1360
     with sqlite3.connect(tmp_path / "run.db") as store:
         series = {row[0] for row in store.execute("SELECT DISTINCT series FROM forecasts")}
         steps = [row[0] for row in store.execute("SELECT DISTINCT step FROM timetables ORDER BY step")]

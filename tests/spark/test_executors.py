@@ -23,7 +23,7 @@ from penstock.infra.worker import executor_here
 
 pytestmark = pytest.mark.timeout(300)
 
-LONG_S = 8.0
+LONG_S = 5.0
 
 
 def until(true: Callable[[], object], timeout_s: float = 60.0) -> None:
