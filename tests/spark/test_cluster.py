@@ -27,7 +27,7 @@ from penstock.sources import TraceSource
 from penstock.topology import Topology
 from penstock.workload import constant
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(600)
 
 COUNT, RATE = 4500, 60.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -10,18 +11,28 @@ from penstock.errors import EngineError
 
 SETTINGS = {"spark.decommission.enabled": "true"}  # executors look at it, so it must be set when the session starts
 _BACKEND = "org.apache.spark.scheduler.cluster.CoarseGrainedSchedulerBackend"
+_KNOWN = _BACKEND.replace(".", "$") + "$$executorDataMap"  # as Scala calls what is private
 _INFO = "org.apache.spark.scheduler.ExecutorDecommissionInfo"
 
 
 def ready_executors(spark: SparkSession) -> dict[str, int]:
-    """The executors of the session that Spark puts tasks on, each with its slots.
+    """The executors of a session on a cluster that Spark puts tasks on, each with its slots.
 
-    Between the registration of an executor and that of its store for blocks Spark counts its cores, and uses none.
+    From its registration until it says that it has started, Spark counts the cores of an executor, and has none free.
     """
-    context: Any = spark.sparkContext._jsc.sc()
-    listed = context.statusStore().executorList(True)
-    shown = [listed.apply(n) for n in range(listed.size())]
-    return {str(one.id()): int(one.totalCores()) for one in shown if one.id() != "driver" and one.maxMemory() > 0}
+    context, jvm = spark.sparkContext._jsc.sc(), spark.sparkContext._jvm
+    assert jvm is not None
+    known = getattr(context.schedulerBackend(), _KNOWN)()
+    names, found = known.keysIterator(), {}
+    while names.hasNext():
+        name = names.next()
+        one = known.apply(name)
+        # free cores are a decimal of Scala's, which cannot be asked for from Python
+        fields = jvm.org.apache.commons.lang3.builder.ReflectionToStringBuilder.toString(one)
+        free = re.search(r"freeCores=([\d.]+)", fields)
+        if free and float(free[1]) > 0:
+            found[str(name)] = int(one.totalCores())
+    return found
 
 
 class Executors:

@@ -124,44 +124,29 @@ class Growing:
     """A session whose executors come to use one after the other: the slots of each, at each look."""
 
     def __init__(self, *looks: tuple[int, ...], master: str = "spark://somewhere:7077") -> None:
-        self._looks = list(looks)
-        self.sparkContext = SimpleNamespace(master=master, _jsc=self)
+        self.looks = list(looks)
+        self.sparkContext = SimpleNamespace(master=master)
 
-    def sc(self) -> Growing:
-        return self
-
-    def statusStore(self) -> Growing:  # noqa: N802 - as Spark calls it
-        return self
-
-    def executorList(self, _active: bool) -> Listed:  # noqa: N802 - as Spark calls it
-        return Listed(self._looks.pop(0) if len(self._looks) > 1 else self._looks[0])
+    def ready(self) -> dict[str, int]:
+        slots = self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+        return {str(number): count for number, count in enumerate(slots)}
 
 
-class Listed:
-    """Spark's driver, and executors; one of 0 slots has registered and cannot be used yet."""
-
-    def __init__(self, slots: tuple[int, ...]) -> None:
-        self._slots = (None, *slots)
-
-    def size(self) -> int:
-        return len(self._slots)
-
-    def apply(self, n: int) -> SimpleNamespace:
-        slots = self._slots[n]
-        name = "driver" if slots is None else str(n - 1)
-        return SimpleNamespace(id=lambda: name, totalCores=lambda: slots or 8, maxMemory=lambda: 0 if slots == 0 else 1)
+@pytest.fixture(autouse=True)
+def _ready_executors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.engine.session.ready_executors", Growing.ready)
 
 
 class TestExecutorsOfACluster:
     def test_they_are_waited_for(self) -> None:
-        session = Growing((), (7,), (7, 0), (7, 7))
+        session = Growing((), (7,), (7, 7))
         await_slots(session, 14, 1, 10.0)  # type: ignore[arg-type]
-        assert len(session._looks) == 1
+        assert len(session.looks) == 1
 
     def test_one_with_slots_for_all_is_not_enough_where_replicas_are_to_be_spread_over_two(self) -> None:
-        session = Growing((14,), (14, 0), (14, 14))
+        session = Growing((14,), (14, 14))
         await_slots(session, 14, 2, 10.0)  # type: ignore[arg-type]
-        assert len(session._looks) == 1
+        assert len(session.looks) == 1
 
     def test_too_few_slots_are_named(self) -> None:
         says = r"need 14 slots at once, on 1 or more executors; after 0\.1 s spark://\S+ offers 7 slots on 1: "
