@@ -20,19 +20,24 @@ def ready_executors(spark: SparkSession) -> dict[str, int]:
 
     From its registration until it says that it has started, Spark counts the cores of an executor, and has none free.
     """
-    context, jvm = spark.sparkContext._jsc.sc(), spark.sparkContext._jvm
+    backend, jvm = spark.sparkContext._jsc.sc().schedulerBackend(), spark.sparkContext._jvm
     assert jvm is not None
-    known = getattr(context.schedulerBackend(), _KNOWN)()
-    names, found = known.keysIterator(), {}
-    while names.hasNext():
-        name = names.next()
-        one = known.apply(name)
+    known, found = getattr(backend, _KNOWN)(), {}
+    for name in _registered(backend):
+        one = known.get(name)
+        if one.isEmpty():  # it has gone meanwhile
+            continue
         # free cores are a decimal of Scala's, which cannot be asked for from Python
-        fields = jvm.org.apache.commons.lang3.builder.ReflectionToStringBuilder.toString(one)
+        fields = jvm.org.apache.commons.lang3.builder.ReflectionToStringBuilder.toString(one.get())
         free = re.search(r"freeCores=([\d.]+)", fields)
         if free and float(free[1]) > 0:
-            found[str(name)] = int(one.totalCores())
+            found[name] = int(one.get().totalCores())
     return found
+
+
+def _registered(backend: Any) -> list[str]:
+    found = backend.getExecutorIds()
+    return [str(found.apply(n)) for n in range(found.size())]
 
 
 class Executors:
@@ -55,12 +60,11 @@ class Executors:
 
     def ids(self) -> tuple[str, ...]:
         """The executors that are registered, the oldest first; those that are leaving too while they live."""
-        found = self._backend.getExecutorIds()
-        return tuple(sorted((str(found.apply(n)) for n in range(found.size())), key=lambda one: (len(one), one)))
+        return tuple(sorted(_registered(self._backend), key=lambda one: (len(one), one)))
 
     def ready(self) -> frozenset[str]:
         """The executors that Spark puts tasks on."""
-        return frozenset(ready_executors(self._spark)).intersection(self.ids())
+        return frozenset(ready_executors(self._spark))
 
     def request(self, total: int) -> None:
         """Have so many executors, those that are leaving among them. None is stopped if there are more."""
