@@ -27,9 +27,9 @@ def ready_executors(spark: SparkSession) -> dict[str, int]:
         one = known.get(name)
         if one.isEmpty():  # it has gone meanwhile
             continue
-        # free cores are a decimal of Scala's, which cannot be asked for from Python
-        fields = jvm.org.apache.commons.lang3.builder.ReflectionToStringBuilder.toString(one.get())
-        free = re.search(r"freeCores=([\d.]+)", fields)
+        # py4j cannot read free cores, a decimal of Scala's, and finds a static `toString` or the other as chance has it
+        fields = jvm.org.apache.commons.lang3.builder.ReflectionToStringBuilder(one.get())
+        free = re.search(r"freeCores=([\d.]+)", fields.toString())
         if free and float(free[1]) > 0:
             found[name] = int(one.get().totalCores())
     return found
