@@ -90,13 +90,19 @@ class OperatorReplica:
         agent.wake()
 
     def _play(self, events: Events[Any], inbox: Inbox) -> Iterator[pa.RecordBatch]:
-        """Work off events, and send what was emitted when it is time to; markers leave with or without events."""
+        """Work off events, and send what was emitted when it is time to; markers leave with or without events.
+
+        State that moves does so in between, a little at a time, and may release more events.
+        """
         index, stop = 0, len(events.ids)
         while True:
             if index < stop:
                 done = self._processing.work(events, index, stop, inbox)
                 inbox.finish(done - index)
                 index = done
+            if self._stateful is not None and self._stateful.moving:
+                self._stateful.move(events)
+                stop = len(events.ids)
             if time.perf_counter() - self._flushed >= flush_s(inbox.waiting) or (index >= stop and inbox.empty()):
                 if (rows := self._outbox.rows(self._routing())) is not None:
                     yield rows
@@ -125,11 +131,15 @@ class OperatorReplica:
 
     def _next(self, inbox: Inbox) -> Events[Any] | None:
         """The next events; for process_many, as many as wait and fit into one call."""
+        if self._stateful is not None and self._stateful.moving and inbox.empty():
+            return Events([], [], [])
         arrival = inbox.take()
         if arrival is None:
             return None
         if not arrival.count:
-            return self._stateful.turn(arrival) if self._stateful is not None else Events([], [], [])
+            if self._stateful is not None:
+                self._stateful.turn(arrival)
+            return Events([], [], [])
         events = self._decode(arrival)
         if self._stateful is not None:
             return self._stateful.admit(events)

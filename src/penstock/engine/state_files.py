@@ -3,14 +3,15 @@
     <operator>/<batch>.<generation>.<replica>                     a segment
     <operator>/moves/<generation>-<version>-<replica>.state       what a replica hands over in that version of the table
 
-A file is the length of its index, the index (group: whole, offset, length) in msgpack, and the groups' bytes.
+A file is the groups' bytes, an index (group: whole, offset, length) in msgpack, and the length of the index.
 """
 
 from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +24,7 @@ _LENGTH = struct.Struct("<I")
 _index = msgspec.msgpack.Decoder(dict[int, tuple[bool, int, int]])
 
 Parts = Iterable[tuple[int, bool, bytes]]  # group, whole, bytes
+Add = Callable[[int, bool, bytes], None]
 
 
 @dataclass(slots=True)
@@ -46,9 +48,11 @@ class StateFiles:
             return []
         return [name for file in self._folder.iterdir() if (name := parse_name(file.name)) is not None]
 
-    def write(self, name: SegmentName, parts: Parts) -> int:
-        """Write a segment, safe from a crash when this returns; its size."""
-        return _write(self._folder / str(name), parts, lasting=True)
+    def write(self, name: SegmentName, parts: Parts) -> None:
+        """Write a segment, safe from a crash when this returns."""
+        with _writing(self._folder / str(name), lasting=True) as add:
+            for group, whole, data in parts:
+                add(group, whole, data)
 
     def load(self, groups: Iterable[int], names: list[SegmentName]) -> dict[int, Loaded]:
         """The groups as of these segments, which are given with the newest first."""
@@ -59,7 +63,7 @@ class StateFiles:
             if not wanted:
                 break
             batches, last = batches + (last is not None and name.batch != last), name.batch
-            for group, (whole, data) in _read(self._folder / str(name), wanted).items():
+            for group, whole, data in _read(self._folder / str(name), frozenset(wanted)):
                 found[group].parts.insert(0, data)
                 if whole:
                     found[group].past.whole_bytes, found[group].past.segments = len(data), batches
@@ -80,17 +84,19 @@ class StateFiles:
                 (self._folder / str(name)).unlink(missing_ok=True)
         self.forget_moves()
 
-    def hand_over(self, generation: int, version: int, replica: int, parts: Parts) -> int:
-        """Write what a replica hands over; its size."""
-        return _write(self._moved(generation, version, replica), parts, lasting=False)
+    def hand_over(self, generation: int, version: int, replica: int) -> AbstractContextManager[Add]:
+        """Write what a replica hands over, group by group; it can be taken when the context is left."""
+        return _writing(self._moved(generation, version, replica), lasting=False)
 
-    def take(self, generation: int, version: int, loser: int, groups: Iterable[int]) -> dict[int, bytes]:
-        """Read these groups of what a replica has handed over."""
-        wanted = set(groups)
-        read = _read(self._moved(generation, version, loser), wanted)
-        if missing := sorted(wanted - set(read)):
-            raise EngineError(f"{self._moved(generation, version, loser)}: lacks the key groups {missing}")
-        return {group: data for group, (_, data) in read.items()}
+    def take(self, generation: int, version: int, loser: int, groups: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        """Read these groups of what a replica has handed over, each when it is asked for."""
+        path, wanted = self._moved(generation, version, loser), frozenset(groups)
+        taken = set()
+        for group, _, data in _read(path, wanted):
+            taken.add(group)
+            yield group, data
+        if missing := sorted(wanted - taken):
+            raise EngineError(f"{path}: lacks the key groups {missing}")
 
     def forget_moves(self, before: int | None = None) -> None:
         """Remove what was handed over before that version, or all: it has been taken, or never will be."""
@@ -102,34 +108,39 @@ class StateFiles:
         return self._moves / f"{generation}-{version}-{replica}.state"
 
 
-def _write(path: Path, parts: Parts, lasting: bool) -> int:
+@contextmanager
+def _writing(path: Path, lasting: bool) -> Iterator[Add]:
+    """Adds groups to a file that is there, whole, when the context is left, and not at all if that fails."""
     index: dict[int, tuple[bool, int, int]] = {}
-    blobs: list[bytes] = []
-    offset = 0
-    for group, whole, data in parts:
-        index[group] = (whole, offset, len(data))
-        blobs.append(data)
-        offset += len(data)
-    head = msgspec.msgpack.encode(index)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
-    with temporary.open("wb") as file:
-        file.writelines([_LENGTH.pack(len(head)), head, *blobs])
-        if lasting:
-            file.flush()
-            os.fsync(file.fileno())
+    try:
+        with temporary.open("wb") as file:
+
+            def add(group: int, whole: bool, data: bytes) -> None:
+                index[group] = (whole, file.tell(), len(data))
+                file.write(data)
+
+            yield add
+            tail = msgspec.msgpack.encode(index)
+            file.writelines([tail, _LENGTH.pack(len(tail))])
+            if lasting:
+                file.flush()
+                os.fsync(file.fileno())
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
     temporary.replace(path)
-    return _LENGTH.size + len(head) + offset
 
 
-def _read(path: Path, wanted: set[int]) -> dict[int, tuple[bool, bytes]]:
-    """The wanted groups that the file has."""
+def _read(path: Path, wanted: frozenset[int]) -> Iterator[tuple[int, bool, bytes]]:
+    """The wanted groups that the file has, each when it is asked for."""
     with path.open("rb") as file:
+        file.seek(-_LENGTH.size, os.SEEK_END)
         (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
+        file.seek(-_LENGTH.size - length, os.SEEK_END)
         index = _index.decode(file.read(length))
-        found = {}
         for group in sorted(wanted & index.keys(), key=lambda one: index[one][1]):
             whole, offset, size = index[group]
-            file.seek(_LENGTH.size + length + offset)
-            found[group] = (whole, file.read(size))
-    return found
+            file.seek(offset)
+            yield group, whole, file.read(size)

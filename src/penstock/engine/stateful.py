@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +28,7 @@ from penstock.state.segments import Compaction, SegmentName, newest_first
 from penstock.topology.state_type import new_state
 
 LOOK_EVERY_S = 0.1
+MOVE_S = 0.004  # state is given and taken for about this long at a time; then it is the turn of events again
 
 
 class Call(NamedTuple):
@@ -38,6 +41,9 @@ class Call(NamedTuple):
 
     def __repr__(self) -> str:
         return repr(self.event)
+
+
+Held = list[tuple[str, float, Call]]  # events with their ids and times, in order
 
 
 @dataclass
@@ -63,7 +69,8 @@ class StatefulReplica:
         self._keyed = operator.spec.state
         self._files = StateFiles(Path(program.state_folder) / report.operator)
         self._woken = threading.Event()
-        self._held: dict[int, list[tuple[str, float, Call]]] = {}  # by group
+        self._held: dict[int, Held] = {}  # by group
+        self._moves: Iterator[Held] | None = None  # group by group: what is due to be given and taken
         self._heard_s: dict[int, float] = {}  # by version of the table
         self._over = self._begun = False
 
@@ -107,7 +114,8 @@ class StatefulReplica:
         while True:
             self._woken.clear()
             self._hear(self._routed())
-            self._act(released)
+            while self.moving:
+                self.move(released)
             if self._side.settled:
                 return released
             self._woken.wait(LOOK_EVERY_S)
@@ -176,19 +184,31 @@ class StatefulReplica:
         """The owners of key groups have changed, says the agent's thread."""
         self._woken.set()
 
-    def turn(self, arrival: Arrival) -> Events[Any]:
-        """A marker, or news of the table: give and take what can be; the events that could be released."""
+    def turn(self, arrival: Arrival) -> None:
+        """A marker, or news of the table: there may be state to give and to take now."""
         if arrival.bundle:
             marker = read_marker(arrival.bundle)
             sender = self._program.senders[read_header(arrival.bundle).sender]
             self._side.mark(marker.version, (sender, marker.replica))
-        released = Events[Any]([], [], [])
         self._hear(self._routed())
-        self._act(released)
         if self._agent.routing.over == self._report.generation:
             self.write()
             self._agent.wake()
-        return released
+
+    @property
+    def moving(self) -> bool:
+        """Whether there is state to give or to take now."""
+        return self._moves is not None
+
+    def move(self, released: Events[Any]) -> None:
+        """Give and take for a moment; adds the events that had waited for what was taken."""
+        until = time.perf_counter() + MOVE_S
+        for waited in self._moves or ():
+            for event_id, born, call in waited:
+                _append(released, event_id, born, call)
+            if time.perf_counter() >= until:
+                return
+        self._moves = self._due()
 
     def _routed(self) -> Table:
         table = self._agent.routing.operators[self._report.operator].table
@@ -198,27 +218,34 @@ class StatefulReplica:
     def _hear(self, table: Table) -> None:
         self._heard_s.setdefault(table.version, time.monotonic())
         self._side.hear(table)
+        if self._moves is None:
+            self._moves = self._due()
 
-    def _act(self, released: Events[Any]) -> None:
-        mine, version = self._report, self._side.version
-        lost, taken = self._side.to_hand_over(), self._side.to_take()
-        if lost:
-            parts = [(group, True, self._state.whole(group)) for group in sorted(lost)]
-            self._files.hand_over(mine.generation, version, mine.replica, parts)
-            for group in lost:
+    def _due(self) -> Iterator[Held] | None:
+        lost = self._side.to_hand_over()
+        moves = [self._give(lost)] if lost else []
+        moves += [self._take(loser, groups) for loser, groups in self._side.to_take().items()]
+        return chain.from_iterable(moves) if moves else None
+
+    def _give(self, groups: frozenset[int]) -> Iterator[Held]:
+        mine = self._report
+        with self._files.hand_over(mine.generation, self._side.version, mine.replica) as add:
+            for group in sorted(groups):
+                add(group, True, self._state.whole(group))
                 self._forget(group)
-            self._side.hand_over()
-        for loser, groups in taken.items():
-            for group, data in self._files.take(mine.generation, version, loser, groups).items():
-                self._state.own(group, [data])
-                for one in self._held.pop(group, []):
-                    _append(released, *one)
-            self._side.take(groups)
-            waited_ms = 1000 * (time.monotonic() - self._heard_s[version])
-            mine.counters.moving.add_many([waited_ms] * len(groups))
-            mine.counters.groups_moved += len(groups)
-        if lost or taken:
-            self._agent.wake()
+                yield []
+        self._side.hand_over()
+        self._agent.wake()
+
+    def _take(self, loser: int, groups: frozenset[int]) -> Iterator[Held]:
+        mine, version = self._report, self._side.version
+        for group, data in self._files.take(mine.generation, version, loser, groups):
+            self._state.own(group, [data])
+            mine.counters.moving.add(1000 * (time.monotonic() - self._heard_s[version]))
+            mine.counters.groups_moved += 1
+            yield self._held.pop(group, [])
+        self._side.take(groups)
+        self._agent.wake()
 
     def _forget(self, group: int) -> None:
         self._state.forget(group)

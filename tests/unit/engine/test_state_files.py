@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -55,15 +56,29 @@ def test_half_a_file_is_not_seen(files: StateFiles, tmp_path: Path) -> None:
 
 
 def test_moves_are_handed_over_taken_and_forgotten(files: StateFiles, tmp_path: Path) -> None:
-    files.hand_over(0, 2, 3, [(4, True, b"four"), (5, True, b"five")])
-    files.hand_over(0, 3, 1, [(4, True, b"again")])
-    assert files.take(0, 2, 3, {5}) == {5: b"five"}
+    with files.hand_over(0, 2, 3) as add:
+        add(4, True, b"four")
+        add(5, True, b"five")
+        assert not (tmp_path / "count" / "moves" / "0-2-3.state").exists()
+    with files.hand_over(0, 3, 1) as add:
+        add(4, True, b"again")
+    assert list(files.take(0, 2, 3, {5})) == [(5, b"five")]
     with pytest.raises(EngineError, match=r"0-2-3.state: lacks the key groups \[9\]"):
-        files.take(0, 2, 3, {4, 9})
+        list(files.take(0, 2, 3, {4, 9}))
     files.forget_moves(before=3)
     assert [file.name for file in (tmp_path / "count" / "moves").iterdir()] == ["0-3-1.state"]
     files.forget_moves()
     assert list((tmp_path / "count" / "moves").iterdir()) == []
+
+
+def test_what_fails_leaves_no_file_behind(files: StateFiles, tmp_path: Path) -> None:
+    def parts() -> Iterator[tuple[int, bool, bytes]]:
+        yield 4, True, b"four"
+        raise EngineError("group 5 cannot be encoded")
+
+    with pytest.raises(EngineError, match=r"cannot be encoded"):
+        files.write(SegmentName(0, 0, 0), parts())
+    assert list((tmp_path / "count").iterdir()) == []
 
 
 def test_old_segments_are_removed(files: StateFiles) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -176,14 +177,37 @@ def test_a_loser_goes_on_until_all_markers_are_there(world: World) -> None:
 
     left = world.run(of(1), change, of(1, 0, first=5), not_yet, marker(2), handed, of(0, first=9))
     assert counts(left) == [1, 2, 1, 2]
-    assert set(StateFiles(world.folder / "count").take(0, 2, 0, {1})) == {1}
+    assert [group for group, _ in StateFiles(world.folder / "count").take(0, 2, 0, {1})] == [1]
     world.tools.until(lambda: [s for heard in world.driver.heard for s in heard.state if s.handed == 2])
     assert world.replica._counters.state_keys == 0  # counted with the next batch
 
 
+def test_events_of_other_groups_get_their_turn_while_state_is_given(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two groups go; one is given before the next bundle, the other between two of its events."""
+    monkeypatch.setattr(stateful, "MOVE_S", 0.0)
+    world.tables.begin = Table(1, (0, 0, 0, 1))
+    owned: list[set[int]] = []
+
+    def slow(replica: stateful.StatefulReplica, _: stateful.Call) -> None:
+        time.sleep(0.05)
+        owned.append(set(replica._state.owned))
+
+    def change() -> None:
+        world.tables.publish(Table(2, (0, 1, 1, 1), before=(0, 0, 0, 1)))
+        world.tools.until(lambda: world.replica._agent.routing.version == 2)
+
+    monkeypatch.setattr(stateful.StatefulReplica, "process", slow)
+    world.run(change, of(0), marker(2), of(0, 0, 0))
+    assert owned == [{0, 1, 2}, {0, 2}, {0}, {0}]
+    assert [group for group, _ in StateFiles(world.folder / "count").take(0, 2, 0, {1, 2})] == [1, 2]
+
+
 def test_a_gainer_holds_back_what_it_does_not_own_and_nothing_else(world: World) -> None:
     world.run(of(1, 1, 1), batch=0)  # replica 0 counts to three
-    StateFiles(world.folder / "count").hand_over(0, 2, 0, [(1, True, world.replica._stateful._state.whole(1))])
+    with StateFiles(world.folder / "count").hand_over(0, 2, 0) as add:
+        add(1, True, world.replica._stateful._state.whole(1))
     table = Table(2, (0, 1, 1, 1), before=(0, 0, 1, 1))
 
     def handed() -> None:
@@ -206,7 +230,7 @@ def test_who_has_not_heard_hears_at_the_end_of_the_batch(world: World) -> None:
     table = Table(2, (0, 1, 1, 1), before=(0, 0, 1, 1))
     world.tables.end = table
     assert counts(world.run(of(1, 0))) == [1, 1]
-    assert set(StateFiles(world.folder / "count").take(0, 2, 0, {1})) == {1}
+    assert [group for group, _ in StateFiles(world.folder / "count").take(0, 2, 0, {1})] == [1]
     segment = StateFiles(world.folder / "count").load([0, 1], [SegmentName(1, 0, 0)])
     assert segment[0].parts
     assert not segment[1].parts
@@ -223,7 +247,8 @@ def test_a_gainer_waits_at_the_end_of_the_batch(world: World) -> None:
     def answer(question: TablesQuery) -> dict[str, Table]:
         if question.ending:
             asked.append(question)
-            files.hand_over(0, 2, 0, [(1, True, whole)])
+            with files.hand_over(0, 2, 0) as add:
+                add(1, True, whole)
             world.tables.publish(Table(2, table.owners, table.before, handed=(0,)))
             return {"count": table}
         return world.tables.answer(question)
