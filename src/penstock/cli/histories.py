@@ -63,10 +63,7 @@ def _run(store: Store, name: str | None) -> RunRow:
 def run_histories(
     run: RunRow, intervals: Sequence[IntervalRow], operators: Sequence[OperatorRow], day: int | None = None
 ) -> list[History]:
-    """Every source's input rate and every operator's received rate; what is incomplete or was not recorded is missing.
-
-    A source is missing where all operators are incomplete: then nothing of the interval could be trusted.
-    """
+    """Every source's input rate and every operator's received rate; what is incomplete or not there is missing."""
     if not intervals:
         raise InputError(f"run '{run.run}': must have intervals to learn from; has none")
     speedup = run.settings.get("speedup")
@@ -88,15 +85,10 @@ def run_histories(
 
 def _counts(intervals: Sequence[IntervalRow], operators: Sequence[OperatorRow]) -> dict[str, dict[int, int]]:
     """Events by series and by the interval's number, where they can be trusted."""
-    by_number: dict[int, list[OperatorRow]] = {}
-    for row in operators:
-        by_number.setdefault(row.number, []).append(row)
     counts: dict[str, dict[int, int]] = {}
     for interval in intervals:
-        rows = by_number.get(interval.number, [])
-        trusted = not rows or any(row.incomplete is None for row in rows)
         for source, count in interval.source_input.items():
-            counts.setdefault(source, {}).update({interval.number: count} if trusted else {})
+            counts.setdefault(source, {})[interval.number] = count
     for row in operators:
         counts.setdefault(row.operator, {}).update({row.number: row.received} if row.incomplete is None else {})
     return counts

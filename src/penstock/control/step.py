@@ -77,7 +77,7 @@ def _interval(step: Step, snapshot: Snapshot) -> IntervalRow:
         number=step.number,
         time_s=step.time_s,
         interval_s=snapshot.interval_s,
-        source_input=snapshot.source_input,
+        source_input={name: n for name, n in snapshot.source_input.items() if name not in snapshot.incomplete},
         entered=snapshot.entered,
         source_output=snapshot.source_output,
         replicas=snapshot.replicas,

@@ -163,7 +163,11 @@ class Ledger:
             operators[name] = OperatorCounters(by_name[name], active[name], pool, max(backlog, 0), age)
         sources = {name: total(by_name[name].values()).processed for name in self._topology.sources}
         missing = frozenset(n for n in operators if any((n, r) not in heard for r in active[n]))
-        return RunCounters(now_s, sources, operators, restarts, missing)
+        source_age_s: dict[str, float] = {}
+        for (name, _), heard_s in heard.items():
+            if name in sources:
+                source_age_s[name] = max(source_age_s.get(name, 0.0), now_s - heard_s)
+        return RunCounters(now_s, sources, operators, restarts, missing, source_age_s)
 
     def _sums(self) -> dict[Replica, ReplicaCounters]:
         sums: dict[Replica, ReplicaCounters] = defaultdict(ReplicaCounters)

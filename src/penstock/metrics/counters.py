@@ -93,6 +93,7 @@ class RunCounters:
     operators: Mapping[str, OperatorCounters]
     restarts: int = 0
     missing: frozenset[str] = field(default_factory=frozenset)  # operators that some replica says nothing of
+    source_age_s: Mapping[str, float] = field(default_factory=dict)  # how long ago each source was heard of, if at all
 
     @property
     def latency(self) -> LatencyHistogram:

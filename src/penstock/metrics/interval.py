@@ -54,7 +54,7 @@ def difference(earlier: RunCounters, later: RunCounters, rules: IntervalRules) -
     """
     length_s, distrust = _length(earlier.time_s, later.time_s, rules)
     incomplete: dict[str, str] = {}
-    sources = _sources(earlier, later, incomplete)
+    sources = _sources(earlier, later, rules, incomplete)
     loads: dict[str, OperatorLoad] = {}
     for name, now in _known_operators(earlier, later, rules).items():
         check = _Check()
@@ -126,14 +126,19 @@ def _length(before_s: float, now_s: float, rules: IntervalRules) -> tuple[float,
     return rules.td_s, reason
 
 
-def _sources(earlier: RunCounters, later: RunCounters, incomplete: dict[str, str]) -> dict[str, int]:
+def _sources(
+    earlier: RunCounters, later: RunCounters, rules: IntervalRules, incomplete: dict[str, str]
+) -> dict[str, int]:
     sources: dict[str, int] = {}
     for name in {**earlier.sources, **later.sources}:
         check = _Check()
         if name not in later.sources or name not in earlier.sources:
             check.doubt("no counter at both ends of the interval")
-        if name in later.missing or name in earlier.missing:
-            check.doubt("a replica says nothing")
+        for end in (later, earlier):
+            if name in end.missing:
+                check.doubt("a replica says nothing")
+            elif stale := _stale(end.source_age_s.get(name, 0.0), end, rules):
+                check.doubt(stale)
         before = earlier.sources.get(name, 0)
         sources[name] = int(check.growth("entered", before, later.sources.get(name, before)))
         if check.reason:
@@ -160,10 +165,13 @@ def _absence(name: str, counters: RunCounters, rules: IntervalRules) -> str | No
         return f"no counters at {counters.time_s:.6g} s"
     if name in counters.missing:
         return f"a replica said nothing at {counters.time_s:.6g} s"
-    if not operator.age_s <= rules.oldest_s:
-        at, limit = f"at {counters.time_s:.6g} s", f"stale after {rules.oldest_s:g} s"
-        return f"{at} last heard of {operator.age_s:.3g} s before; {limit}"
-    return None
+    return _stale(operator.age_s, counters, rules)
+
+
+def _stale(age_s: float, counters: RunCounters, rules: IntervalRules) -> str | None:
+    if age_s <= rules.oldest_s:
+        return None
+    return f"at {counters.time_s:.6g} s last heard of {age_s:.3g} s before; stale after {rules.oldest_s:g} s"
 
 
 @dataclass(slots=True)

@@ -26,7 +26,7 @@ class IntervalRow:
     number: int
     time_s: float
     interval_s: float
-    source_input: Mapping[str, int]  # by source
+    source_input: Mapping[str, int]  # by source, without those whose number cannot be trusted
     entered: int
     source_output: float
     replicas: int

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -213,8 +214,10 @@ class TestAStore:
             length_s = 4.0 if number == 6 else 2.0
             doubts = {4: ("clock", "clock"), 5: ("stale", None)}.get(number, (None, None))
             operators = (operator(number, "a", 20 * number, doubts[0]), operator(number, "b", 2 * number, doubts[1]))
-            record = IntervalRecord(interval=interval(number, 10 * number, length_s), operators=operators)
-            store.write("new", record)
+            seen = interval(number, 10 * number, length_s)
+            if number == 4:
+                seen = replace(seen, source_input={})
+            store.write("new", IntervalRecord(interval=seen, operators=operators))
         store.write("old", IntervalRecord(interval=interval(1, 8)))
         store.close()
 

@@ -17,5 +17,10 @@ def test_timetables_become_rows_counted_from_the_next_interval():
     )
 
 
+def test_a_source_that_cannot_be_trusted_is_not_recorded():
+    seen = snapshot({"x": 0, "y": 7}, [], incomplete={"x": "stale"})
+    assert interval_record(Step(number=3, time_s=6.0, snapshot=seen), seen).interval.source_input == {"y": 7}
+
+
 def test_no_plan_no_timetable():
     assert interval_record(Step(number=7, time_s=1.0, snapshot=SEEN), SEEN).timetables == ()

@@ -158,6 +158,13 @@ def test_the_age_is_that_of_the_stalest_active_replica(ledger: Ledger) -> None:
     assert counters(ledger, 105.0, clean=(1,)).operators["clean"].age_s == 2.0
 
 
+def test_a_source_is_as_old_as_its_stalest_slot(ledger: Ledger) -> None:
+    assert counters(ledger, 100.0).source_age_s == {}
+    enter(ledger, report("tweets", 1, replica=0), now_s=100.0, pid=1)
+    enter(ledger, report("tweets", 1, replica=1), now_s=103.0, pid=2)
+    assert counters(ledger, 105.0).source_age_s == {"tweets": 5.0}
+
+
 def test_a_process_that_has_nothing_new_to_say_is_still_heard(ledger: Ledger) -> None:
     enter(ledger, report("clean", 1), now_s=100.0)
     enter(ledger, now_s=109.0)

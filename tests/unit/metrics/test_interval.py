@@ -187,6 +187,15 @@ def test_a_source_that_steps_back_is_clamped_and_marked():
     assert snapshot.incomplete == {"in": "entered went back from 100 to 40: work was done again"}
 
 
+def test_a_source_that_was_not_heard_of_is_no_lull():
+    """Its process stood still while all operators reported: nothing seemed to enter, and all was scaled in."""
+    silent = replace(LATER, sources={"in": 100}, source_age_s={"in": 2.0})
+    reason = "at 12 s last heard of 2 s before; stale after 1 s"
+    assert difference(EARLIER, silent, RULES).incomplete == {"in": reason}
+    caught_up = replace(LATER, time_s=14.0, sources={"in": 500})
+    assert set(difference(silent, caught_up, RULES).incomplete) >= {"in"}
+
+
 def test_a_source_without_a_counter():
     snapshot = difference(EARLIER, replace(LATER, sources={}), RULES)
     assert snapshot.incomplete == {"in": "no counter at both ends of the interval"}
