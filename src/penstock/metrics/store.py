@@ -62,9 +62,12 @@ class Store:
 
     def __init__(self, place: str, *, must_exist: bool = False) -> None:
         self.url = _url(place)
-        if self.url.get_backend_name() == "sqlite":
-            _check_file(self.url, must_exist)
-        self._engine = _engine(self.url)
+        try:
+            if self.url.get_backend_name() == "sqlite":
+                _check_file(self.url, must_exist)
+            self._engine = _engine(self.url)
+        except (OSError, ImportError) as error:
+            raise InputError(f"store {self}: cannot be opened; {reason_of(error)}") from error
         try:
             self.version = self._prepare(must_exist)
         except sa.exc.SQLAlchemyError as error:
@@ -81,6 +84,9 @@ class Store:
             self._engine.dispose()
             known = f"{schema.OLDEST} to {schema.VERSION}"
             raise InputError(f"store {self}: tables must be of version {known}; got {found}")
+        if found is None and reading:
+            self._engine.dispose()
+            raise InputError(f"store {self}: has no tables of runs; is it another database?")
         if found is not None and (reading or found == schema.VERSION):
             return found
         schema.metadata.create_all(self._engine)

@@ -242,6 +242,20 @@ class TestSqlite:
         with pytest.raises(InputError, match="cannot be opened; file is not a database"):
             Store(str(path))
 
+    def test_a_reader_leaves_another_database_alone(self, tmp_path):
+        path = tmp_path / "events.db"
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("CREATE TABLE events (id TEXT)")
+        with pytest.raises(InputError, match="has no tables of runs"):
+            Store(str(path), must_exist=True)
+        with closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("events",)]
+
+    def test_a_folder_that_cannot_be_made(self, tmp_path):
+        (tmp_path / "notes.txt").write_text("a file")
+        with pytest.raises(InputError, match=r"store '.*m\.db': cannot be opened; .*File exists"):
+            Store(str(tmp_path / "notes.txt" / "m.db"))
+
     def test_tables_of_another_version(self, tmp_path):
         path = str(tmp_path / "metrics.sqlite")
         Store(path).close()
