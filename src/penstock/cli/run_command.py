@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +15,7 @@ from penstock.cli import options as given
 from penstock.cli.console import clear_errors, console
 from penstock.cli.files import write_text
 from penstock.cli.request import RunRequest, data_folder, held_folder, new_folder, parse_pairs
-from penstock.errors import PenstockError
+from penstock.errors import InputError
 from penstock.workload import made_trace, save_trace
 
 if TYPE_CHECKING:
@@ -96,6 +98,8 @@ def demo(
 ) -> None:
     """The Twitter application of the PSPS paper under two hours of bursty traffic, squeezed into two minutes."""
     with clear_errors():
+        if not 0 < seconds < math.inf:
+            raise InputError(f"--seconds must be above 0; got {seconds:g}")
         folder = data_folder("traces")
         real = folder / DEMO_TRACE if folder is not None and (folder / DEMO_TRACE).is_file() else None
         made = made_trace("spikes", mean_rate=118.0, duration_s=7200.0, seed=1)
@@ -129,9 +133,10 @@ def _run(
     fresh, folder = folder is None, folder or new_folder(request.app)
     try:
         driven = prepare(request, folder, store)
-    except PenstockError:
+    except BaseException:
         if fresh:
-            folder.rmdir()
+            with suppress(OSError):  # there is something in it after all
+                folder.rmdir()
         raise
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
     with LiveView(console).shown() as view:
