@@ -27,7 +27,6 @@ from penstock.errors import InputError
 from penstock.forecast.registry import make_forecaster
 from penstock.infra.standalone import StandaloneCluster
 from penstock.metrics.counters import RunCounters
-from penstock.metrics.execution_time import ExecutionTimes
 from penstock.metrics.interval import IntervalRules
 from penstock.metrics.paper import overestimated_replicas
 from penstock.metrics.recorder import Recorder
@@ -130,7 +129,7 @@ def _warm_up(run: Run, request: RunRequest) -> dict[str, float]:
 def _make_loop(driven: Driven, times: dict[str, float]) -> Loop:
     run, request, store = driven.run, driven.request, driven.store
     rules = IntervalRules(request.td_s, declared(driven.topology), stale_after_s=max(SLOWEST_STALE_S, request.td_s / 2))
-    monitor = Monitor(Fresh(run), rules, ExecutionTimes(times))
+    monitor = Monitor(Fresh(run), rules, times)
     policy = _policy(driven, times)
     analyzer = analyzer_for(policy, request.forecaster, request.td_s, DAY_S / request.speedup, driven.name)
     driven.recorder = Recorder(lambda record: store.write(driven.name, record))

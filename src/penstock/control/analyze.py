@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from penstock.forecast.base import Forecast, Forecaster, HasQuantiles, NotReady, checked_horizon
 from penstock.forecast.registry import forecaster_for
 from penstock.metrics.snapshot import Snapshot
 from penstock.policy.base import Careful, PlansAhead, Policy, inside
 
+log = logging.getLogger(__name__)
+
 DAY_S = 86_400.0
+MOST_MISSED = 1000  # intervals that are made up for after a stall; beyond that days may be out of step
 AHEAD = "auto"  # the forecaster of a policy that plans ahead and is given none
 
 
@@ -18,7 +22,8 @@ class Analyzer:
     """Keeps one forecaster for each source and gives their forecasts of λ_G, `horizon` intervals ahead.
 
     With `operators` it also keeps one for the input of every operator, and with `level` gives that quantile too, of the
-    forecasters that know it. An interval whose number is incomplete is learnt as missing.
+    forecasters that know it. An interval whose number is incomplete is learnt as missing, and so are intervals that
+    nobody looked at, so that days stay in step. A forecaster that fails is left out, and the log says why.
 
     >>> from penstock.forecast.last_value import LastValue
     >>> snapshot = Snapshot(time_s=2, interval_s=2, td_s=2, source_input={"tweets": 100}, operators={})
@@ -41,31 +46,69 @@ class Analyzer:
         self.level = level
         self._make = make
         self._forecasters: dict[str, Forecaster] = {}
+        self._last_s: float | None = None
+        self._failing: dict[str, str] = {}  # what the log has been told of
 
     def analyze(self, snapshot: Snapshot) -> Forecast:
         """Learn from the snapshot, then forecast."""
         rates: dict[str, tuple[float, ...]] = {}
         high: dict[str, tuple[float, ...]] = {}
         waiting: dict[str, str] = {}
+        missed = [math.nan] * self._missed(snapshot)
         for series, count in self._counts(snapshot).items():
-            if series not in self._forecasters:
-                self._forecasters[series] = self._make(series)
-            forecaster = self._forecasters[series]
             trusted = series not in snapshot.incomplete and snapshot.interval_s > 0
-            forecaster.learn(count / snapshot.interval_s if trusted else math.nan)
+            rate = count / snapshot.interval_s if trusted else math.nan
             try:
+                forecaster = self._learnt(series, [*missed, rate])
                 rates[series] = tuple(forecaster.forecast(self.horizon).tolist())
+                if above := self._quantile(forecaster):
+                    high[series] = above
             except NotReady as why:
                 waiting[series] = str(why)
-                continue
-            if self.level is not None and isinstance(forecaster, HasQuantiles):
-                high[series] = tuple(forecaster.quantiles(self.horizon, [self.level])[0].tolist())
+            except Exception as error:  # a model's own fault; the other series have theirs
+                waiting[series] = self._failed(series, f"{type(error).__name__}: {error}")
         return Forecast(self.name, rates, waiting, high)
+
+    def _learnt(self, series: str, rates: Sequence[float]) -> Forecaster:
+        if series not in self._forecasters:
+            self._forecasters[series] = self._make(series)
+        for rate in rates:
+            self._forecasters[series].learn(rate)
+        return self._forecasters[series]
+
+    def _quantile(self, forecaster: Forecaster) -> tuple[float, ...] | None:
+        if self.level is None or not isinstance(forecaster, HasQuantiles):
+            return None
+        try:
+            return tuple(forecaster.quantiles(self.horizon, [self.level])[0].tolist())
+        except NotReady:
+            return None
+
+    def _missed(self, snapshot: Snapshot) -> int:
+        """Intervals since the last snapshot of which there is none."""
+        last_s, self._last_s = self._last_s, snapshot.time_s
+        return 0 if last_s is None else missed_intervals(last_s, snapshot.time_s, snapshot.td_s)
+
+    def _failed(self, series: str, reason: str) -> str:
+        if self._failing.get(series) != reason:
+            self._failing[series] = reason
+            log.warning("forecast of '%s' by %s failed: %s; planned by its last rate", series, self.name, reason)
+        return f"failed: {reason}"
 
     def _counts(self, snapshot: Snapshot) -> Mapping[str, int]:
         if not self.operators:
             return snapshot.source_input
         return {**snapshot.source_input, **{name: load.received for name, load in snapshot.operators.items()}}
+
+
+def missed_intervals(last_s: float, now_s: float, td_s: float) -> int:
+    """How many whole intervals were missed between two looks that should be td apart; none where the clock went back.
+
+    >>> missed_intervals(10.0, 12.1, 2.0), missed_intervals(10.0, 20.0, 2.0), missed_intervals(10.0, 3.0, 2.0)
+    (0, 4, 0)
+    """
+    steps = (now_s - last_s) / td_s
+    return min(round(steps) - 1, MOST_MISSED) if 1 < steps < math.inf else 0
 
 
 def analyzer_for(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from penstock.control.analyze import Analyzer
+from penstock.control.analyze import Analyzer, missed_intervals
 from penstock.control.execute import execute
 from penstock.control.monitor import Monitor
 from penstock.control.ports import Actuator, Clock, Levels, Records
@@ -26,6 +26,12 @@ Result = TypeVar("Result")
 
 SHORTEST_TD_S = 1.0
 _CHANGES_SHOWN = 20
+_OUTCOMES = {  # of phases that fail, where others go on
+    "analyze": "planned by the last rates",
+    "record": "the interval is not in the store",
+    "infrastructure": "workers stay as they are",
+    "levels": "nothing is known of workers",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +49,7 @@ class Parts:
 
 
 class Loop:
-    """Runs its parts once every td. Whatever fails, the last plan holds, the log says why, and the loop goes on."""
+    """Runs its parts once every td. Whatever fails, the log says what and why, and the loop goes on."""
 
     def __init__(self, parts: Parts, clock: Clock) -> None:
         self.td_s = parts.monitor.rules.td_s
@@ -52,12 +58,13 @@ class Loop:
         self._parts = parts
         self._clock = clock
         self._number = 0
+        self._last_s: float | None = None
         self._failures: dict[str, str] = {}  # in this step, by phase
         self._failing: dict[str, str] = {}  # what the log has been told of
 
     def step(self, now_s: float) -> Step:
         """One interval, as the papers have it. The first only looks where the counters stand."""
-        parts, failures = self._parts, self._begin()
+        parts, failures = self._parts, self._begin(now_s)
         snapshot = self._try("monitor", parts.monitor.collect, now_s)
         if snapshot is None:
             return self._finish(Step(number=self._number, time_s=now_s, failures=failures))
@@ -97,8 +104,11 @@ class Loop:
             return step
         return replace(step, levels=self._try("levels", parts.levels.look, step.number, step.time_s))
 
-    def _begin(self) -> dict[str, str]:
-        self._failures = {}
+    def _begin(self, now_s: float) -> dict[str, str]:
+        """Intervals that were missed have numbers too: nothing is known of them."""
+        if self._last_s is not None:
+            self._number += missed_intervals(self._last_s, now_s, self.td_s)
+        self._last_s, self._failures = now_s, {}
         return self._failures
 
     def _try(self, phase: str, work: Callable[..., Result], *values: object) -> Result | None:
@@ -114,7 +124,8 @@ class Loop:
         failures = step.failures | {f"execute {name}": reason for name, reason in step.not_executed.items()}
         for phase, reason in failures.items():
             if self._failing.get(phase) != reason:
-                log.warning("interval %d: %s failed: %s; the last plan holds", step.number, phase, reason)
+                outcome = _OUTCOMES.get(phase, "the last plan holds")
+                log.warning("interval %d: %s failed: %s; %s", step.number, phase, reason, outcome)
         for phase in self._failing.keys() - failures.keys():
             log.warning("interval %d: %s works again", step.number, phase)
         self._failing = failures

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from penstock.control.ports import Counted
@@ -15,15 +16,16 @@ class Monitor:
     """Turns a run's cumulative counters into one snapshot an interval, with current execution times.
 
     The first look only remembers where the counters stand. Counters that are older than `rules.oldest_s` on
-    the loop's clock make the whole snapshot incomplete.
+    the loop's clock make the whole snapshot incomplete. Execution times are, to begin with, those measured before, or
+    else what is declared.
     """
 
-    def __init__(self, counted: Counted, rules: IntervalRules, times: ExecutionTimes | None = None) -> None:
+    def __init__(self, counted: Counted, rules: IntervalRules, measured_s: Mapping[str, float] | None = None) -> None:
         self.rules = rules
         self._counted = counted
-        self._times = times or ExecutionTimes(
-            {name: one.execution_time_s for name, one in rules.declared.items() if one.execution_time_s is not None}
-        )
+        declared = {name: one.execution_time_s for name, one in rules.declared.items()}
+        known = {name: time_s for name, time_s in declared.items() if time_s is not None}
+        self._times = ExecutionTimes({**known, **(measured_s or {})})
         self._earlier: RunCounters | None = None
 
     def collect(self, now_s: float) -> Snapshot | None:

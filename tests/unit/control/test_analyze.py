@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from penstock.control.analyze import Analyzer, analyzer_for
 from penstock.errors import InputError
 from penstock.forecast.drift import Drift
 from penstock.forecast.last_value import LastValue
+from penstock.forecast.seasonal_naive import SeasonalNaive
 from penstock.policy.base import Plan
 from penstock.policy.cba import Cba
 from penstock.policy.guards import guarded
@@ -48,6 +51,38 @@ def test_operators_have_forecasters_of_their_own():
     forecast = analyzer.analyze(seen)
     assert forecast.rates == {"x": (10.0,), "a": (10.0,)}
     assert forecast.waiting == {"b": "forecaster 'last_value': needs 1 rate; has none"}
+
+
+def test_intervals_that_nobody_looked_at_are_missing():
+    """A driver stood still for three intervals; a forecaster by the time of day was then three rows out of step."""
+    analyzer = Analyzer("seasonal_naive", lambda series: SeasonalNaive(day=4))
+    for time_s, count in ((1, 10), (2, 20), (3, 30), (4, 40), (5, 11), (9, 12)):
+        forecast = analyzer.analyze(snapshot({"x": count}, [], time_s=float(time_s)))
+    assert forecast.rates == {"x": (20.0,)}
+
+
+@pytest.mark.parametrize("time_s", [-1e9, 1e9, math.nan, math.inf])
+def test_a_clock_that_jumps_is_no_day_of_missing_rates(time_s):
+    analyzer = Analyzer("last_value", lambda series: LastValue())
+    analyzer.analyze(snapshot({"x": 10}, [], time_s=5.0))
+    assert analyzer.analyze(snapshot({"x": 20}, [], time_s=time_s)).rates == {"x": (20.0,)}
+
+
+class Faulty(LastValue):
+    def learn(self, rate):
+        raise ZeroDivisionError("no day")
+
+
+def test_a_forecaster_that_fails_is_left_out_and_the_others_go_on(caplog):
+    """One that raised took the forecasts of all others with it."""
+    analyzer = Analyzer("auto", lambda series: Faulty() if series == "x" else LastValue())
+    for _ in range(3):
+        forecast = analyzer.analyze(snapshot({"x": 10, "y": 100}, []))
+    assert forecast.rates == {"y": (100.0,)}
+    assert forecast.waiting == {"x": "failed: ZeroDivisionError: no day"}
+    assert [record.message for record in caplog.records] == [
+        "forecast of 'x' by auto failed: ZeroDivisionError: no day; planned by its last rate"
+    ]
 
 
 class Ahead:

@@ -103,6 +103,24 @@ def test_without_declared_times_the_first_events_are_the_benchmark():
     assert loop.step(clock.now()).plan.replicas == {"a": 9}  # 100 new and 80 that wait, of 50 ms each
 
 
+def test_times_measured_before_go_before_declared_ones_and_these_before_none():
+    """Live, an operator without events in the warm-up was held at one replica in spite of what it declared."""
+    clock = ManualClock()
+    plant = FakePlant([FakeOperator("a", {"in": 1.0}, 0.05), FakeOperator("b", {"a": 1.0}, 0.05)], clock)
+    monitor = Monitor(plant, IntervalRules(1.0, plant.declared()), {"a": 0.01})
+    monitor.collect(clock.now())
+    clock.advance(1.0)
+    loads = monitor.collect(clock.now()).operators
+    assert {name: one.execution_time_s for name, one in loads.items()} == {"a": 0.01, "b": 0.05}
+
+
+def test_intervals_that_were_missed_have_numbers(make_rig):
+    rig = make_rig()
+    rig.steps(1)
+    rig.clock.advance(3 * rig.loop.td_s)
+    assert [step.number for step in rig.steps(2)] == [5, 6]
+
+
 def test_utilisation_is_published_for_the_replicas_that_will_run(make_rig):
     rig = make_rig()
     rig.steps(2, rate=100.0)
