@@ -94,6 +94,15 @@ class Role:
         self._state_sent = state
         return [state]
 
+    def end(self) -> None:
+        """The batch is over: what there is to say stays as it is, and nothing else of the replica is kept."""
+        self._refresh(self.report.counters)
+        self._refresh = lambda _: None
+        self.on_tables = None
+        if self.state is not None:
+            state = self.state()
+            self.state = lambda: state
+
     def forget_sent(self) -> None:
         """Say it all again, the next time."""
         self._sent, self._state_sent = b"", None

@@ -72,7 +72,7 @@ class StatefulReplica:
         self._held: dict[int, Held] = {}  # by group
         self._moves: Iterator[Held] | None = None  # group by group: what is due to be given and taken
         self._heard_s: dict[int, float] = {}  # by version of the table
-        self._over = self._begun = False
+        self._over = self._last = self._begun = False
 
     # ── begin and end ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -124,7 +124,7 @@ class StatefulReplica:
         """Write the batch's segment; what is here may be gone after that, and the batch be committed."""
         if self._over:
             return
-        mine = self._report
+        mine, last = self._report, self._told_over()
         self._state.expire()
         self._files.write(SegmentName(mine.batch, mine.generation, mine.replica), self._compaction.parts(self._state))
         self._state.settle()
@@ -132,7 +132,7 @@ class StatefulReplica:
         for other in [one for one, kept in _cached.items() if one[0] != key[0] or kept.batch < self._previous]:
             del _cached[other]
         _cached[key] = Cached(self._state, self._compaction, mine.batch, mine.generation)
-        self._over = True
+        self._over, self._last = True, last
         mine.counters.state_bytes = mine.counters.state_keys = 0  # from now on they count with the next batch
 
     # ── events ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -191,9 +191,13 @@ class StatefulReplica:
             sender = self._program.senders[read_header(arrival.bundle).sender]
             self._side.mark(marker.version, (sender, marker.replica))
         self._hear(self._routed())
-        if self._agent.routing.over == self._report.generation:
+        if self._told_over():
             self.write()
             self._agent.wake()
+
+    def _told_over(self) -> bool:
+        """Whether the driver has said that this shift has nothing left to do but to write its state."""
+        return self._agent.routing.over == self._report.generation
 
     @property
     def moving(self) -> bool:
@@ -254,7 +258,7 @@ class StatefulReplica:
     def _told(self) -> StateReport:
         mine = self._report
         return StateReport(
-            mine.operator, mine.replica, mine.generation, self._side.handed, self._side.taken, self._over
+            mine.operator, mine.replica, mine.generation, self._side.handed, self._side.taken, self._last
         )
 
     def count(self) -> None:

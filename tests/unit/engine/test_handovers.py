@@ -105,7 +105,8 @@ def test_what_takes_too_long_is_rolled_back_and_logged(
 def test_what_has_been_taken_is_removed(routing: RoutingTable, handovers: Handovers, tmp_path: Path) -> None:
     files = StateFiles(tmp_path / "count")
     routing.activate("count", 2)
-    files.hand_over(0, 2, 0, [(2, True, b"two")])
+    with files.hand_over(0, 2, 0) as add:
+        add(2, True, b"two")
     handovers._look(1.0)
     moves = tmp_path / "count" / "moves"
     assert len(list(moves.iterdir())) == 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -256,6 +258,38 @@ def test_a_gainer_waits_at_the_end_of_the_batch(world: World) -> None:
     world.driver.server.on_tables = answer
     assert counts(world.run(of(1), batch=1, replica=1)) == [2]
     assert len(asked) == 1
+
+
+# ── the end of a shift ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def said_written(world: World) -> bool:
+    return any(state.written for heard in world.driver.heard for state in heard.state)
+
+
+def test_the_end_of_a_batch_is_not_taken_for_the_end_of_the_shift(world: World) -> None:
+    """Every batch writes a segment; the driver took the first for the last, and the next shift read too early."""
+    world.run(of(0), batch=0)
+    world.tools.until(lambda: [state for heard in world.driver.heard for state in heard.state])
+
+    def over() -> None:
+        assert not said_written(world)
+        routing = {"count": OperatorRouting((0,), table=Table(1, (0, 0, 1, 1))), "end": OperatorRouting((0,))}
+        world.driver.server.publish(Routing(5, routing, over=0))
+        world.tools.until(lambda: said_written(world))
+        assert (world.folder / "count" / "1.0.0").exists()
+
+    assert counts(world.run(of(0), over, batch=1)) == [2]
+
+
+def test_what_is_kept_of_a_batch_that_is_over_is_what_it_said(world: World) -> None:
+    """The agent says it again when its connection breaks; it held the whole state of 64 batches for that."""
+    world.run(of(0), batch=0)
+    state = weakref.ref(world.replica._stateful._state)
+    world.replica = None
+    stateful.forget_all()
+    gc.collect()
+    assert state() is None
 
 
 # ── errors and limits ───────────────────────────────────────────────────────────────────────────────────────────────
