@@ -54,18 +54,19 @@ class OperatorReplica:
 
     def run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         """Work off the batch."""
+        role = Role(self._report, self._refresh, self._outbox.mail)
         try:
-            yield from self._run(batches)
+            yield from self._run(batches, role)
         finally:
+            role.end()
             self._outbox.mail.close()
 
-    def _run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    def _run(self, batches: Iterable[Any], role: Role) -> Iterator[pa.RecordBatch]:
         program, outbox, agent = self._program, self._outbox, self._agent
         inbox = self._inbox = Inbox(batches, self._counters, program.senders, program.queue_bytes)
         self._bound(inbox)
         inbox.start()
         yield from warm_up(program, self._level, self._report.batch)
-        role = Role(self._report, self._refresh, outbox.mail)
         if program.needs_tables(self._name):
             self._begin(role)
         agent.join(role)
@@ -144,7 +145,7 @@ class OperatorReplica:
         if self._stateful is not None:
             return self._stateful.admit(events)
         while self._operator.many is not None and len(events.ids) < self._processing.at_once and not inbox.ending():
-            if (more := inbox.take()) is not None:
+            if (more := inbox.take()) is not None and more.count:
                 added = self._decode(more)
                 events.ids += added.ids
                 events.born += added.born

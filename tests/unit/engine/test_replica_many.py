@@ -54,6 +54,21 @@ def test_process_many_takes_bundles_together_that_wait(driver: Driver, tools: To
     assert max(len(call) for call in InBulk.calls) >= 8
 
 
+def test_a_wake_up_between_bundles_is_no_event(driver: Driver, tools: Tools) -> None:
+    """One that sends to an operator with state is woken when key groups move, and took that for a broken bundle."""
+    gate.clear()
+    replica = OperatorReplica(driver.program(app(Patient())), 1, "op", 0, 1)
+    replica._processing.at_once = 8
+
+    def batches() -> Iterator[Any]:
+        for n in range(4):
+            yield tools.Batch([tools.bundle([2, 3], first=2 * n)])
+            replica._inbox.wake()
+        gate.set()
+
+    assert tools.left(*replica.run(batches())).ids == [str(n) for n in range(8)]
+
+
 def test_process_many_gets_fewer_events_when_they_take_long(driver: Driver, tools: Tools) -> None:
     class Slow:
         def process(self, event: int) -> None: ...
