@@ -57,6 +57,7 @@ class Driven:
     clustered: Clustered | None = None
     loop: Loop | None = None
     recorder: Recorder | None = None
+    loop_failure: Exception | None = None
     started_s: float = 0.0
     ended_s: float = 0.0
 
@@ -98,6 +99,8 @@ def drive(driven: Driven, watch: Callable[[Driven], None]) -> RunCounters:
         control.start()
         try:
             while not run.wait(0.25):
+                if driven.loop_failure is not None:
+                    raise driven.loop_failure
                 watch(driven)
         except KeyboardInterrupt:
             run.stop_sources()
@@ -113,9 +116,13 @@ def drive(driven: Driven, watch: Callable[[Driven], None]) -> RunCounters:
 def _control(driven: Driven) -> None:
     """Measure execution times on the first real events, then run the loop until the run ends."""
     run, request = driven.run, driven.request
-    times = _warm_up(run, request)
-    driven.loop = _make_loop(driven, times)
-    driven.loop.run(run.stopped)
+    try:
+        times = _warm_up(run, request)
+        driven.loop = _make_loop(driven, times)
+        driven.loop.run(run.stopped)
+    except Exception as error:
+        if not run.stopped():
+            driven.loop_failure = error
 
 
 def _warm_up(run: Run, request: RunRequest) -> dict[str, float]:

@@ -41,8 +41,10 @@ HANDSHAKE_FRAME_BYTES = 4096
 class ControlServer:
     """A TCP server on a thread of its own; every connection is one replica's process."""
 
-    def __init__(self, run: str, secret: bytes, host: str) -> None:
+    def __init__(self, run: str, secret: bytes, host: str, *, silent_s: float = 10.0, alone: bool = False) -> None:
         self._run = run
+        self._silent_s = silent_s  # who says nothing for so long is gone, with its machine or not
+        self._alone = alone  # there may be times without any process
         self._secret = secret
         self._host = host
         self._loop = asyncio.new_event_loop()
@@ -78,7 +80,7 @@ class ControlServer:
     def answered(self, poll: int) -> bool:
         """Whether every connected process has reported since that poll."""
         seen = list(self._writers.values())
-        return bool(seen) and min(seen) >= poll
+        return min(seen) >= poll if seen else self._alone
 
     def cut(self, paused: bool) -> None:
         """Break all connections and refuse new ones until called with False: a fault, for tests."""
@@ -134,7 +136,9 @@ class ControlServer:
             if self._routing is not None:
                 writer.write(frame(self._routing))
             while True:
-                self._take(await _receive(reader, MAX_FRAME_BYTES), writer)
+                async with asyncio.timeout(self._silent_s):
+                    message = await _receive(reader, MAX_FRAME_BYTES)
+                self._take(message, writer)
         except (asyncio.IncompleteReadError, ConnectionError, TimeoutError):
             pass  # gone, or never one of ours; a replica comes back by itself
         except (ValueError, PermissionError, PenstockError) as error:  # ValueError: not a message

@@ -28,6 +28,8 @@ from penstock.engine.state_files import StateFiles
 from penstock.state.handover import Table
 
 LOCALHOST = "127.0.0.1"
+SILENT_S = 10.0  # a process that says nothing for this long, and for so many reports, is gone
+SILENT_REPORTS = 20
 
 
 class Office:
@@ -122,9 +124,10 @@ def _resume(setup: Setup, positions: Positions, files: dict[str, StateFiles]) ->
 
 def _listen(setup: Setup, run: str) -> tuple[ControlServer, Channel]:
     """The driver's end of the control channel, and how replicas reach it."""
-    host, secret = _host_of(setup.spark), secrets.token_bytes(32)
-    server = ControlServer(run, secret, host)
-    return server, Channel(host, server.start(), secret, setup.options.report_every_s)
+    host, secret, every_s = _host_of(setup.spark), secrets.token_bytes(32), setup.options.report_every_s
+    alone = not setup.options.realtime  # Spark ends processes that have had no batch for a minute
+    server = ControlServer(run, secret, host, silent_s=max(SILENT_S, SILENT_REPORTS * every_s), alone=alone)
+    return server, Channel(host, server.start(), secret, every_s)
 
 
 def _host_of(spark: SparkSession) -> str:

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.engine.binding import AnySource, bind_sources, frames_of
 from penstock.engine.clock import SteadyClock
-from penstock.engine.drain import await_drained
+from penstock.engine.drain import Drain
 from penstock.engine.feed import UtilisationFeed
 from penstock.engine.launch import Setup
 from penstock.engine.layout import Layout, full_layout, lay_out
@@ -25,7 +25,7 @@ from penstock.engine.office import Office
 from penstock.engine.options import RunOptions
 from penstock.engine.places import ReplicaPlace, executors_of
 from penstock.engine.routing import RoutingTable
-from penstock.engine.run_file import run_file
+from penstock.engine.run_file import alone_in, run_file
 from penstock.engine.session import (
     REALTIME,
     await_slots,
@@ -78,6 +78,7 @@ class Run:
         self._stopped = threading.Event()
         self.clock = SteadyClock(self._stopped)
         self._office: Office | None = None
+        self._drain, self._lock = Drain(self._asked), contextlib.ExitStack()
         self._feed = UtilisationFeed(self.counters, self._routing.use)
 
     # ── life ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -87,6 +88,7 @@ class Run:
         check_java()
         self.folder = self.options.folder or Path(tempfile.mkdtemp(prefix="penstock-"))
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock.enter_context(alone_in(self.folder))
         try:
             self._open_office(self._open_spark())
             if any(operator.grouping == "load_balancing" for operator in self.topology.operators.values()):
@@ -126,7 +128,7 @@ class Run:
 
     def wait_drained(self, timeout_s: float) -> bool:
         """Wait until nothing is in flight; False if the time is over first."""
-        return self._await_drained(time.monotonic() + timeout_s)
+        return Drain(self._asked).wait(time.monotonic() + timeout_s)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until the sources have ended and everything is processed; False if the time is over first."""
@@ -135,7 +137,7 @@ class Run:
             self._raise_if_failed()
             if time.monotonic() >= deadline or self._stopped.wait(0.1):
                 return False
-        return self._await_drained(deadline)
+        return self._drain.wait(deadline)
 
     def __enter__(self) -> Run:
         return self.start()
@@ -278,12 +280,9 @@ class Run:
         if (failure := self.failure) is not None:
             raise failure
 
-    def _await_drained(self, deadline: float) -> bool:
-        def counters() -> RunCounters | None:
-            self._raise_if_failed()
-            return self.counters() if self._at_work.ask_all(1.0) else None
-
-        return await_drained(counters, deadline)
+    def _asked(self) -> RunCounters | None:
+        self._raise_if_failed()
+        return self.counters() if self._at_work.ask_all(1.0) else None
 
     def _shut_down(self) -> None:
         self._stopped.set()
@@ -295,5 +294,6 @@ class Run:
                 self._spark.stop()
         if self._office is not None:
             self._office.close()
+        self._lock.close()
         if self._own_folder and self.failure is None:
             shutil.rmtree(self.folder, ignore_errors=True)

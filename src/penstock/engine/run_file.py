@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 from penstock.engine.options import RunOptions
-from penstock.errors import InputError
+from penstock.errors import EngineError, InputError
+from penstock.filelock import hold
 from penstock.topology import Topology
 
 FILE = "run.json"
@@ -75,6 +78,15 @@ def run_file(folder: Path | None, topology: Topology, options: RunOptions, new_i
     if differences:
         raise InputError(f"{folder}: holds another run, which cannot be carried on: {'; '.join(differences)}")
     return held
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Keep other drivers out of the folder; it is free again when this one ends, however it ends."""
+    with hold(folder / "lock") as held:
+        if not held:
+            raise EngineError(f"{folder}: another driver is at work on this run; one that hangs must be stopped first")
+        yield
 
 
 def next_batch(checkpoint: Path) -> int:

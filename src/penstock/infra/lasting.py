@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from typing import Any
 import msgspec
 
 from penstock.errors import EngineError, InputError
+from penstock.filelock import hold
 from penstock.infra.processes import end_marked, process_mark
 from penstock.infra.standalone import StandaloneCluster, StandaloneOptions, asked_master
 
@@ -166,14 +166,12 @@ class LastingCluster:
         """One command at a time starts or stops; what a command held is free again when it ends, however it ends."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            lock = (self.folder / "lock").open("w")
+            (self.folder / "lock").touch()
         except OSError as error:
             raise InputError(f"folder '{self.folder}': cannot be written; {error.strerror or error}") from error
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(f"cluster in '{self.folder}': another command starts or stops it now") from None
+        with hold(self.folder / "lock") as held:
+            if not held:
+                raise InputError(f"cluster in '{self.folder}': another command starts or stops it now")
             yield
 
 

@@ -104,6 +104,21 @@ def test_a_poll_is_answered_by_all_with_counters_no_older_than_it(driver: Driver
 
 def test_nobody_has_answered_when_nobody_is_there(driver: Driver) -> None:
     assert not driver.server.answered(0)
+    driver.server._alone = True  # as in micro-batch mode, where Spark ends processes that are idle
+    assert driver.server.answered(0)
+
+
+def test_a_process_that_says_nothing_is_given_up(driver: Driver, tools: Tools) -> None:
+    """Its machine has lost its power: nothing closes the connection, and every poll waited for it."""
+    driver.server._silent_s = 0.2
+    driver.agent(report_every_s=0.02)
+    tools.until(lambda: driver.server.answered(0))
+    silent = driver.agent(report_every_s=60.0)
+    tools.until(lambda: len(driver.server._writers) == 2)
+    silent.routing = routing(1 << 40, closing=True)  # does not come back
+    tools.until(lambda: len(driver.server._writers) == 1)
+    driver.server.publish(routing(7, poll=7))
+    tools.until(lambda: driver.server.answered(7))
 
 
 # ── questions ───────────────────────────────────────────────────────────────────────────────────────────────────────

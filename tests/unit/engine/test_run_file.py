@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from penstock.engine.options import RunOptions
-from penstock.engine.run_file import FILE, run_file
-from penstock.errors import InputError
+from penstock.engine.run_file import FILE, alone_in, run_file
+from penstock.errors import EngineError, InputError
 from penstock.topology import Topology
 
 
@@ -58,3 +58,12 @@ def test_a_broken_file(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("{")
     with pytest.raises(InputError, match=r"run.json: does not say which run this is"):
         run_file(tmp_path, topology(), RunOptions(), "b")
+
+
+def test_one_driver_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
+    """A service manager started a second one beside one that hung; both wrote segments and positions."""
+    busy = pytest.raises(EngineError, match=r"another driver is at work on this run")
+    with alone_in(tmp_path), busy, alone_in(tmp_path):
+        pass
+    with alone_in(tmp_path):
+        pass
