@@ -80,7 +80,7 @@ def test_the_options_in_a_page_are_those_of_the_command_line(page: str) -> None:
     known = {option for command in several for parameter in command.params for option in parameter.opts}
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", (ROOT / page).read_text()))
     assert named <= known
-    assert commands.keys() == {"run", "simulate", "compare", "demo", "train", "backtest", "cluster"}
+    assert commands.keys() == {"run", "simulate", "compare", "report", "demo", "train", "backtest", "cluster"}
 
 
 def test_the_page_on_the_simulator_does_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:

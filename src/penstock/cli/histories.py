@@ -14,7 +14,6 @@ from penstock.forecast.series import load_series
 from penstock.forecast.training import History
 from penstock.metrics.rows import IntervalRow, OperatorRow, RunRow
 from penstock.metrics.store import Store
-from penstock.names import one_of
 
 
 def histories_of(sources: Sequence[str], run: str | None = None, day: int | None = None) -> list[History]:
@@ -47,17 +46,10 @@ def _from_store(source: str, name: str | None, day: int | None) -> list[History]
         raise InputError(f"source '{source}': must be a CSV file, a store's file or its URL; there is no such file")
     store = Store(source, must_exist=True)
     try:
-        run = _run(store, name)
+        run = store.run(name)
         return run_histories(run, store.intervals(run.run), store.operators(run.run), day)
     finally:
         store.close()
-
-
-def _run(store: Store, name: str | None) -> RunRow:
-    runs = {row.run: row for row in store.runs()}
-    if not runs:
-        raise InputError(f"store {store}: must have a run to learn from; has none")
-    return runs[one_of(f"store {store}, run", name, runs) if name is not None else list(runs)[-1]]
 
 
 def run_histories(

@@ -11,6 +11,7 @@ from rich.logging import RichHandler
 from penstock.cli.backtest_command import backtest
 from penstock.cli.cluster_command import cluster
 from penstock.cli.console import console
+from penstock.cli.report_command import report
 from penstock.cli.run_command import demo, run
 from penstock.cli.simulate_command import compare, simulate
 from penstock.cli.train_command import train
@@ -28,6 +29,6 @@ def main(verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log ever
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
 
 
-for command in (run, simulate, compare, train, backtest, demo):
+for command in (run, simulate, compare, report, train, backtest, demo):
     app.command()(command)
 app.add_typer(cluster, name="cluster")

@@ -34,6 +34,7 @@ from penstock.metrics.rows import (
     TimetableRow,
     WorkerRow,
 )
+from penstock.names import one_of
 from penstock.wal import write_ahead
 
 Row = TypeVar(
@@ -75,7 +76,8 @@ class Store:
             raise InputError(f"store {self}: cannot be opened; {reason_of(error)}") from error
 
     def __str__(self) -> str:
-        return repr(self.url.render_as_string(hide_password=True))
+        is_file = self.url.get_backend_name() == "sqlite"
+        return repr(self.url.database if is_file else self.url.render_as_string(hide_password=True))
 
     def _prepare(self, reading: bool) -> int:
         """Make the tables that are not there, and give their version."""
@@ -137,6 +139,13 @@ class Store:
         """All runs, oldest first."""
         table = schema.runs
         return self._read(RunRow, sa.select(table).order_by(table.c.started_at, table.c.run))
+
+    def run(self, name: str | None = None) -> RunRow:
+        """The run of that name, or the last."""
+        runs = {row.run: row for row in self.runs()}
+        if not runs:
+            raise InputError(f"store {self}: must have a run; has none")
+        return runs[list(runs)[-1] if name is None else one_of(f"store {self}, run", name, runs)]
 
     def intervals(self, run: str) -> list[IntervalRow]:
         """A run's intervals, in order."""

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from penstock.errors import InputError
 from penstock.metrics.paper import (
     PaperMetrics,
     mean_latency_ms,
@@ -52,11 +51,8 @@ class RunReport:
     @classmethod
     def from_store(cls, store: Store, run_id: str, summary: Mapping[str, object] | None = None) -> RunReport:
         """All that the store has of one run."""
-        run = next((row for row in store.runs() if row.run == run_id), None)
-        if run is None:
-            raise InputError(f"store {store}: a report needs a run that the store has; got {run_id!r}")
         return cls(
-            run=run,
+            run=store.run(run_id),
             intervals=store.intervals(run_id),
             operators=store.operators(run_id),
             forecasts=store.forecasts(run_id),

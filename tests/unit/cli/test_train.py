@@ -242,7 +242,7 @@ class TestAStore:
     def test_an_unknown_run_is_said_with_a_hint(self) -> None:
         result = penstock("metrics.db", "--run", "nwe", "--models", "drift")
         assert result.output == (
-            "error: store 'sqlite:///metrics.db', run: no such name 'nwe'; known: old, new; did you mean 'new'?\n"
+            "error: store 'metrics.db', run: no such name 'nwe'; known: old, new; did you mean 'new'?\n"
         )
 
     def test_its_models_say_up_to_where(self) -> None:
@@ -252,7 +252,7 @@ class TestAStore:
 
     def test_without_a_run(self) -> None:
         Store("empty.db").close()
-        assert "must have a run to learn from; has none" in penstock("empty.db", "--models", "drift").output
+        assert "must have a run; has none" in penstock("empty.db", "--models", "drift").output
 
     def test_a_run_without_intervals(self) -> None:
         store = Store("bare.db")

@@ -198,7 +198,7 @@ def test_it_reads_a_run_from_the_store(tmp_path):
         store.start_run(RUN)
         store.write("r1", IntervalRecord(interval=INTERVAL, operators=(OPERATOR,), decisions=(CHANGE,)))
         report = RunReport.from_store(store, "r1", {"events": 100})
-        with pytest.raises(InputError, match="needs a run that the store has; got 'r2'"):
+        with pytest.raises(InputError, match="run: no such name 'r2'; known: r1"):
             RunReport.from_store(store, "r2")
     assert (report.run, *report.intervals, *report.operators, *report.changes) == (RUN, INTERVAL, OPERATOR, CHANGE)
     assert report.figure("events") == 100
