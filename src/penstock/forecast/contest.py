@@ -10,7 +10,7 @@ from penstock.errors import InputError
 from penstock.forecast.backtest import ONE_STEP, Edge, Rule, Score, backtest
 from penstock.forecast.base import Forecaster, NotReady, Rates
 from penstock.forecast.recurrent import RECURRENT, installed
-from penstock.forecast.registry import FORECASTERS, make_forecaster
+from penstock.forecast.registry import FORECASTERS
 from penstock.forecast.series import Split, rows_per_day
 from penstock.workload import Trace
 
@@ -34,10 +34,7 @@ class Terms:
     def forecaster(self, spec: str, series: Trace) -> Forecaster:
         """A new forecaster of this description; what it leaves open of days, steps ahead and seed is told to it."""
         known = {"day": self.day or rows_per_day(series.step_s), "horizon": self.rule.horizon, "seed": self.seed}
-        asked = FORECASTERS.options(spec.partition(":")[0])
-        return make_forecaster(
-            spec, **{name: value for name, value in known.items() if name in asked and f"{name}=" not in spec}
-        )
+        return FORECASTERS.make(spec, known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,4 @@ def forecaster_for(
     3
     """
     known = {"day": max(1, round(day_s / interval_s)), "series": series, "run": run}
-    asked = FORECASTERS.options(spec.partition(":")[0])
-    told = {name: value for name, value in known.items() if name in asked and f"{name}=" not in spec}
-    return make_forecaster(spec, **{name: value for name, value in told.items() if value is not None})
+    return FORECASTERS.make(spec, {name: value for name, value in known.items() if value is not None})
