@@ -15,6 +15,7 @@ from penstock.errors import InputError
 from penstock.forecast.base import Forecaster, HasQuantiles, NotReady, Rates, checked_horizon, checked_rate
 from penstock.forecast.model_file import Header, Trained
 from penstock.forecast.models import Mark, ModelFolder
+from penstock.forecast.parts.checks import checked_whole
 
 KEPT = 4096  # rates that a new model can catch up with
 AT_ONCE = 256  # of those in one interval, so that the loop is not held up
@@ -66,9 +67,7 @@ class Reloading:
     def __init__(
         self, models: Models, followed: Followed, *, every: int = 60, fallback: Forecaster | None = None
     ) -> None:
-        if every < 1:
-            raise InputError(f"forecaster 'trained': every must be at least 1 rate; got {every}")
-        self.every = every
+        self.every = checked_whole("trained", "every", every)
         self.followed = followed
         self._models = models
         self._current = fallback
@@ -220,5 +219,6 @@ def trained(
     """
     from penstock.forecast.registry import FORECASTERS, make_forecaster  # where this maker is registered
 
+    followed = Followed(str(series), None if run is None else str(run), checked_whole("trained", "day", day))
     fallback = make_forecaster(FALLBACK, day=day) if FALLBACK in FORECASTERS.names else None
-    return Reloading(ModelFolder(str(folder)), Followed(str(series), run, day), every=every, fallback=fallback)
+    return Reloading(ModelFolder(str(folder)), followed, every=every, fallback=fallback)
