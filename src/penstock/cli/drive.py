@@ -24,7 +24,7 @@ from penstock.control.loop import Loop, Parts, check_td
 from penstock.control.monitor import Monitor
 from penstock.engine.run import Run
 from penstock.errors import InputError
-from penstock.forecast.registry import make_forecaster
+from penstock.forecast.registry import check_for_loop
 from penstock.infra.standalone import StandaloneCluster
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.interval import IntervalRules
@@ -76,7 +76,7 @@ def prepare(request: RunRequest, folder: Path, store: str | None = None) -> Driv
     source = request.build_source(trace)
     policy = _guarded_policy(request, topology, _workload(topology, trace, {}))
     if request.forecaster is not None:
-        make_forecaster(request.forecaster)
+        check_for_loop(request.forecaster)
     pools = {name: operator.pool for name, operator in topology.operators.items()}
     wanted = initial_replicas(policy, pools, request.td_s) if request.policy else {}
     asked = _cluster_request(request, topology, _workload(topology, trace, {}))

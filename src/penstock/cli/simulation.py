@@ -15,7 +15,7 @@ from penstock.cli.request import DEFAULT_DURATION_S, data_folder, own_topology, 
 from penstock.control.analyze import DAY_S
 from penstock.control.managers.application_manager import ApplicationRules
 from penstock.errors import InputError
-from penstock.forecast.registry import make_forecaster
+from penstock.forecast.registry import check_for_loop
 from penstock.grouping.names import GROUPINGS, SIMULATED_ONLY
 from penstock.grouping.spec import parse_grouping
 from penstock.metrics.utilisation import MEASURES
@@ -104,7 +104,7 @@ class SimulationRequest:
     def contest(self, setup: Setup) -> Contest:
         """What the policies are made with and bounded by."""
         if self.forecaster is not None:
-            make_forecaster(self.forecaster)
+            check_for_loop(self.forecaster)
         operators = len(setup.model.operators)
         if self.slots is not None and self.slots < operators:
             raise InputError(f"--slots must be at least 1 for each of {operators} operators; got {self.slots}")

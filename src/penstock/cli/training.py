@@ -85,6 +85,8 @@ def run_training(request: TrainRequest, console: Console, json_file: Path | None
                 watch(kept)
     except KeyboardInterrupt:
         stopped = True
+    finally:
+        kept.keep_rest()
     tell(kept, console)
     if json_file is not None:
         write_text(json_file, json.dumps(as_json(kept), indent=2) + "\n")
@@ -119,15 +121,13 @@ def _what(jobs: Sequence[Job]) -> str:
 
 @contextmanager
 def _progress(console: Console, jobs: Sequence[Job]) -> Iterator[Callable[[Kept], None]]:
-    """A bar over the series, with the best model of the one that changed last."""
+    """A bar over the series, with the best model of the one that was done last."""
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("series"), TimeElapsedColumn())
     with Progress(*columns, TextColumn("{task.description}"), console=console, transient=True) as progress:
         bar = progress.add_task("starting Spark", total=len({job.history.series for job in jobs}))
 
         def watch(kept: Kept) -> None:
-            last = list(kept.series)[-1]
-            best = kept.best(last)
-            now = f"{last}: {best.job.spec if best else 'no model yet'}"
+            now = ": ".join(list(kept.written.items())[-1]) if kept.written else "no model yet"
             progress.update(bar, completed=kept.done, description=escape(now))
 
         yield watch

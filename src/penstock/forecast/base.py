@@ -93,10 +93,3 @@ def checked_horizon(horizon: int) -> int:
     if horizon < 1:
         raise InputError(f"forecaster: the horizon must be at least 1 interval; got {horizon}")
     return horizon
-
-
-def checked_window(name: str, window: int, least: int) -> int:
-    """The window, or an InputError where it is too short."""
-    if window < least:
-        raise InputError(f"forecaster '{name}': window must be at least {least} intervals; got {window}")
-    return window

@@ -10,7 +10,7 @@ from penstock.errors import InputError
 from penstock.forecast.backtest import ONE_STEP, Edge, Rule, Score, backtest
 from penstock.forecast.base import Forecaster, NotReady, Rates
 from penstock.forecast.recurrent import RECURRENT, installed
-from penstock.forecast.registry import FORECASTERS, make_forecaster
+from penstock.forecast.registry import FORECASTERS
 from penstock.forecast.series import Split, rows_per_day
 from penstock.workload import Trace
 
@@ -34,10 +34,7 @@ class Terms:
     def forecaster(self, spec: str, series: Trace) -> Forecaster:
         """A new forecaster of this description; what it leaves open of days, steps ahead and seed is told to it."""
         known = {"day": self.day or rows_per_day(series.step_s), "horizon": self.rule.horizon, "seed": self.seed}
-        asked = FORECASTERS.options(spec.partition(":")[0])
-        return make_forecaster(
-            spec, **{name: value for name, value in known.items() if name in asked and f"{name}=" not in spec}
-        )
+        return FORECASTERS.make(spec, known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +71,26 @@ class SeriesTest:
 def models_named(text: str) -> tuple[list[str], list[str]]:
     """The models that `all`, or a list, means, the yardstick among them; and what was left out of `all`, in words."""
     if text != ALL:
-        return list(dict.fromkeys([*FORECASTERS.specs(text), YARDSTICK])), []
-    alone = [name for name in FORECASTERS.distinct if "folder" not in FORECASTERS.options(name)]
+        return list(dict.fromkeys([*map(_untrained, FORECASTERS.specs(text)), YARDSTICK])), []
+    alone = [name for name in FORECASTERS.distinct if not _loads_models(name)]
     if installed():
         return alone, []
     words = f"{', '.join(_NETWORKS)} left out: they need the extra 'deep', pip install 'penstock[deep]'"
     return [name for name in alone if name not in _NETWORKS], [words]
+
+
+def _untrained(spec: str) -> str:
+    """The description, or an InputError where it is of one whose figures would say nothing: it may know the test."""
+    name = spec.partition(":")[0]
+    if _loads_models(name):
+        raise InputError(
+            f"--models: '{name}' loads what was trained, maybe on the rows to test on; name the forecasters to compare"
+        )
+    return spec
+
+
+def _loads_models(name: str) -> bool:
+    return "folder" in FORECASTERS.options(name)
 
 
 def contest(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.forecast.base import NotReady, Rates, checked_horizon, checked_rate, checked_window
+from penstock.forecast.base import NotReady, Rates, checked_horizon, checked_rate
+from penstock.forecast.parts.checks import checked_whole
 from penstock.forecast.parts.recent import Recent
 
 
@@ -24,7 +25,7 @@ class Drift:
     """
 
     def __init__(self, window: int = 3) -> None:
-        self.window = checked_window("drift", window, 2)
+        self.window = checked_whole("drift", "window", window, least=2)
         self._recent = Recent(window)
 
     @property

@@ -111,6 +111,10 @@ class ModelFolder:
         """The series that there are models of."""
         return tuple(self._index().series)
 
+    def has(self, series: str) -> bool:
+        """Whether there are models of a series; also of a folder that nothing was written into yet."""
+        return series in self._index_or_new().series
+
     def models(self, series: str) -> Mapping[str, Header]:
         """What there is of a series, by spec."""
         return {spec: entry.header for spec, entry in self._shelf(series).models.items()}

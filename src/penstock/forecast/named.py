@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
 from penstock.errors import InputError
@@ -74,12 +74,21 @@ class Named(Generic[Thing]):
             raise InputError(f"{self.kind}: must be names separated by commas; got {text!r}")
         return list(dict.fromkeys(found))
 
-    def make(self, spec: str, **options: object) -> Thing:
-        """Make the thing that the text describes; options may also be given as keywords, which win."""
+    def make(self, spec: str, defaults: Mapping[str, object] | None = None, /, **options: object) -> Thing:
+        """Make the thing that the text describes; options may also be given as keywords, which win.
+
+        `defaults` are for what the text leaves open, by position and by name; those it has no option for do not count.
+
+        >>> colours = Named("colour")
+        >>> colours.register("grey", lambda level=50: f"grey at {level} %", first="level")
+        >>> colours.make("grey", {"level": 30, "tone": 3}), colours.make("grey:20", {"level": 30})
+        ('grey at 30 %', 'grey at 20 %')
+        """
         name, _, rest = spec.partition(":")
         make, first = self._maker(name)
-        given = {**_parse(rest, first), **options}
         known = self.options(name)
+        fitting = {option: value for option, value in (defaults or {}).items() if option in known}
+        given = {**fitting, **_parse(rest, first), **options}
         for option in given:
             if option not in known:
                 raise InputError(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from penstock.errors import InputError
 from penstock.forecast.arima import Arima
 from penstock.forecast.auto import Auto
 from penstock.forecast.autoregression import Autoregression
-from penstock.forecast.base import Forecaster
+from penstock.forecast.base import Forecaster, TrainedOffLine
 from penstock.forecast.drift import Drift
 from penstock.forecast.ets import Ets
 from penstock.forecast.holt_winters import HoltWinters
@@ -13,6 +14,7 @@ from penstock.forecast.last_value import LastValue
 from penstock.forecast.moving_average import MovingAverage
 from penstock.forecast.named import Named
 from penstock.forecast.recurrent import RECURRENT
+from penstock.forecast.refitting import Refitting
 from penstock.forecast.regression import Regression
 from penstock.forecast.reloading import trained
 from penstock.forecast.ridge import Ridge
@@ -60,6 +62,17 @@ def forecaster_for(
     3
     """
     known = {"day": max(1, round(day_s / interval_s)), "series": series, "run": run}
-    asked = FORECASTERS.options(spec.partition(":")[0])
-    told = {name: value for name, value in known.items() if name in asked and f"{name}=" not in spec}
-    return make_forecaster(spec, **{name: value for name, value in told.items() if value is not None})
+    return FORECASTERS.make(spec, {name: value for name, value in known.items() if value is not None})
+
+
+def check_for_loop(spec: str) -> None:
+    """An InputError where a loop could not use such a forecaster: nothing there trains one that does not fit itself.
+
+    >>> check_for_loop("arima")
+    """
+    forecaster, name = make_forecaster(spec), spec.partition(":")[0]
+    if isinstance(forecaster, TrainedOffLine) and not isinstance(forecaster, Refitting):
+        raise InputError(
+            f"forecaster '{name}': must be trained before a loop can use it; train it with "
+            f"'penstock train --models {name} --out models', and then give 'trained:folder=models'"
+        )

@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from penstock.errors import InputError
-from penstock.forecast.base import Forecaster, NotReady, Rates, checked_horizon, checked_rate
+from penstock.forecast.base import Forecaster, HasQuantiles, NotReady, Rates, checked_horizon, checked_rate
 from penstock.forecast.model_file import Header, Trained
 from penstock.forecast.models import Mark, ModelFolder
+from penstock.forecast.parts.checks import checked_whole
 
 KEPT = 4096  # rates that a new model can catch up with
 AT_ONCE = 256  # of those in one interval, so that the loop is not held up
@@ -48,7 +49,7 @@ class Reloading:
     On the first rate, and then on every `every`-th, it looks for a newer model. A new one first learns the rates that
     it has not seen: of the same run, those of later intervals than it was trained up to; otherwise all that are kept,
     4,096 at most. Only then does it take over. A model that cannot be read leaves the old one in its place, and is said
-    once in the log. Before there is one, `fallback` forecasts.
+    once in the log. Before there is one, `fallback` forecasts. Its quantiles are the model's, where that has any.
 
     >>> import tempfile
     >>> from penstock.forecast.drift import Drift
@@ -66,9 +67,7 @@ class Reloading:
     def __init__(
         self, models: Models, followed: Followed, *, every: int = 60, fallback: Forecaster | None = None
     ) -> None:
-        if every < 1:
-            raise InputError(f"forecaster 'trained': every must be at least 1 rate; got {every}")
-        self.every = every
+        self.every = checked_whole("trained", "every", every)
         self.followed = followed
         self._models = models
         self._current = fallback
@@ -104,10 +103,21 @@ class Reloading:
     def forecast(self, horizon: int) -> Rates:
         """What the model forecasts, or the fallback."""
         horizon = checked_horizon(horizon)
+        return self._at_work().forecast(horizon)
+
+    def quantiles(self, horizon: int, levels: Sequence[float]) -> Rates:
+        """Those of the model, or of the fallback; NotReady while the one at work has none."""
+        horizon = checked_horizon(horizon)
+        model = self._at_work()
+        if not isinstance(model, HasQuantiles):
+            raise NotReady(f"forecaster 'trained': needs a model with quantiles; {self._what()} has none")
+        return model.quantiles(horizon, levels)
+
+    def _at_work(self) -> Forecaster:
         if self._current is None or not self._current.ready:
             why = f" ({self._said})" if self._said else ""
             raise NotReady(f"forecaster 'trained': needs a model of series '{self.followed.series}'; has none yet{why}")
-        return self._current.forecast(horizon)
+        return self._current
 
     def _look(self) -> None:
         """Begin with a newer model if there is one."""
@@ -209,5 +219,6 @@ def trained(
     """
     from penstock.forecast.registry import FORECASTERS, make_forecaster  # where this maker is registered
 
+    followed = Followed(str(series), None if run is None else str(run), checked_whole("trained", "day", day))
     fallback = make_forecaster(FALLBACK, day=day) if FALLBACK in FORECASTERS.names else None
-    return Reloading(ModelFolder(str(folder)), Followed(str(series), run, day), every=every, fallback=fallback)
+    return Reloading(ModelFolder(str(folder)), followed, every=every, fallback=fallback)

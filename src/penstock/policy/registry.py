@@ -61,9 +61,6 @@ def policy_for(spec: str, *, workload: Workload | None = None, forecaster: str |
     >>> policy_for("psps", forecaster="drift").use_forecast, policy_for("psps:use_forecast=false").use_forecast
     (True, False)
     """
-    name = spec.partition(":")[0]
-    known = POLICIES.options(name)
-    more: dict[str, object] = {"workload": workload} if workload is not None and "workload" in known else {}
-    if forecaster is not None and "use_forecast" in known and "use_forecast" not in spec:
-        more["use_forecast"] = True
-    return make_policy(spec, **more)
+    takes_workload = "workload" in POLICIES.options(spec.partition(":")[0])
+    told = {"workload": workload} if workload is not None and takes_workload else {}
+    return POLICIES.make(spec, {"use_forecast": True} if forecaster is not None else {}, **told)

@@ -99,7 +99,11 @@ CASES = {
         ("wave.csv", "--models", "drift:speed=3"),
         "forecaster 'drift': no such option 'speed'; known: window",
     ),
-    "an option's value": (("wave.csv", "--models", "drift:1"), "window must be at least 2 intervals; got 1"),
+    "an option's value": (("wave.csv", "--models", "drift:1"), "window must be whole and at least 2; got 1"),
+    "what was trained": (
+        ("wave.csv", "--models", "drift,trained:folder=models,every=5"),
+        "--models: 'trained' loads what was trained, maybe on the rows to test on; name the forecasters to compare",
+    ),
     "no models": (("wave.csv", "--models", ","), "must be names separated by commas; got ','"),
     "a split": (("wave.csv", "--split", "4/1"), "--split: must be TRAIN/VALIDATION/TEST, as in 40/10/10; got '4/1'"),
     "both": (("wave.csv", "--split", "4/1/1", "--test-start", "5"), "give either --test-start ROW or --split PARTS"),

@@ -164,6 +164,11 @@ CASES = {
         (*TWITTER, "--forecaster", "prophecy"),
         f"forecaster: no such name 'prophecy'; known: {', '.join(FORECASTERS.names)}",
     ),
+    "a forecaster that nothing would train": (
+        (*TWITTER, "--forecaster", "svr:window=12"),
+        "forecaster 'svr': must be trained before a loop can use it; train it with 'penstock train --models svr "
+        "--out models', and then give 'trained:folder=models'",
+    ),
     "unknown mode": ((*TWITTER, "--mode", "batch"), "mode must be one of realtime, microbatch; got 'batch'"),
     "no queue": ((*TWITTER, "--q-size", "0"), "q_size must be at least 1; got 0"),
     "no time": ((*TWITTER, "--t-out", "0"), "t_out_s must be above 0; got 0.0"),

@@ -167,6 +167,14 @@ MISTAKES = {
         ("compare", "twitter", "--trace", "trace.csv", "--policies", "static:4,psps:tempo=3"),
         "policy 'psps': no such option 'tempo'; known: predecessor_backlog, use_forecast",
     ),
+    "a forecaster that nothing would train": (
+        (*SIMULATE, "--policy", "psps", "--forecaster", "svr"),
+        "forecaster 'svr': must be trained before a loop can use it; ",
+    ),
+    "such a forecaster for several": (
+        ("compare", "twitter", "--trace", "trace.csv", "--policies", "psps,cba", "--forecaster", "svr:24"),
+        "forecaster 'svr': must be trained before a loop can use it; ",
+    ),
     "no policies": (
         ("compare", "twitter", "--trace", "trace.csv", "--policies", ","),
         "policy: must be names separated by commas; got ','",

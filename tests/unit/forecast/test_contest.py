@@ -45,6 +45,12 @@ def test_what_a_description_leaves_open_is_told():
     assert terms.forecaster("svr:horizon=9", RAMP).horizon == 9
 
 
+@pytest.mark.parametrize("spec", ["seasonal_naive:168", "holt_winters:168", "ridge:168", "ridge:lags=3,day=168"])
+def test_a_day_by_position_counts_as_one_by_name(spec):
+    """It was told the day of the series all the same, as the text `day=` was not there."""
+    assert Terms(day=24).forecaster(spec, RAMP).day == 168
+
+
 def test_all_is_every_name_but_those_that_need_a_folder():
     names, left_out = models_named("all")
     assert {"last_value", "arima", "ets", "svr", "gru"} <= set(names) <= set(FORECASTERS.distinct)

@@ -20,6 +20,7 @@ ON_LINE = [  # those that are trained have tests of their own, and `trained` nee
     if name not in ("lstm", "gru", "bilstm", "bigru", "trained")
     and not isinstance(make_forecaster(name), TrainedOffLine)
 ]
+KNOW_DAYS = [name for name in ON_LINE if "day" in FORECASTERS.options(name)]
 RATES = [100 + 50 * math.sin(n / 7) for n in range(200)]
 
 
@@ -113,3 +114,15 @@ class TestEveryForecaster:
     def test_refuses_an_empty_horizon(self, name, horizon):
         with pytest.raises(InputError, match="the horizon must be at least 1 interval; got"):
             taught(name, RATES).forecast(horizon)
+
+
+@pytest.mark.parametrize("day", range(1, 31))
+@pytest.mark.parametrize("name", KNOW_DAYS)
+def test_a_day_may_have_any_length(name, day):
+    """`auto` and `ridge` looked beyond the end of what they had built for days of 2, 8, 10, 11, 13, … 20 rows."""
+    forecaster = make_forecaster(name, day=day)
+    for rate in RATES[:76]:  # more than the two days, and the 18 rows, after which the past days are looked at
+        forecaster.learn(rate)
+    found = forecaster.forecast(20)
+    assert np.isfinite(found).all()
+    assert 0 <= found.min() <= found.max() <= 4 * max(RATES)

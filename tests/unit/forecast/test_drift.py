@@ -19,7 +19,7 @@ def test_a_fall_ends_at_zero():
 
 
 def test_a_line_needs_two_points():
-    with pytest.raises(InputError, match="window must be at least 2 intervals; got 1"):
+    with pytest.raises(InputError, match="window must be whole and at least 2; got 1"):
         Drift(1)
 
 

@@ -56,6 +56,11 @@ def only_file(folder):
 
 
 class TestWhatIsWritten:
+    def test_is_there(self, folder, tmp_path):
+        assert folder.has("tweets")
+        assert not folder.has("words")
+        assert not ModelFolder(tmp_path / "empty").has("tweets")
+
     def test_is_read_back_with_its_header(self, folder):
         trained = folder.read("tweets")
         assert trained.header == HEADER

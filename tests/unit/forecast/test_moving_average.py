@@ -19,7 +19,7 @@ def test_a_window_that_is_not_full_yet():
 
 
 def test_an_empty_window():
-    with pytest.raises(InputError, match="forecaster 'moving_average': window must be at least 1 intervals; got 0"):
+    with pytest.raises(InputError, match="forecaster 'moving_average': window must be whole and at least 1; got 0"):
         MovingAverage(0)
 
 

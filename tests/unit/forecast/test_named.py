@@ -30,6 +30,26 @@ def test_keywords_win(shapes):
     assert shapes.make("box:3", side=7) == (7, False, "")
 
 
+@pytest.mark.parametrize(
+    ("spec", "made"),
+    [
+        ("box", (5, False, "")),
+        ("box:filled=true", (5, True, "")),
+        ("box:3", (3, False, "")),
+        ("box:3,filled", (3, True, "")),
+        ("box:side=4", (4, False, "")),
+        ("box:name=side", (5, False, "side")),
+        ("dot", "dot"),
+    ],
+)
+def test_defaults_lose_to_what_the_text_says(shapes, spec, made):
+    assert shapes.make(spec, {"side": 5}) == made
+
+
+def test_defaults_lose_to_keywords_too_and_those_that_fit_nothing_are_left_aside(shapes):
+    assert shapes.make("box", {"side": 5, "colour": "red"}, side=7) == (7, False, "")
+
+
 def test_names_and_options_can_be_listed(shapes):
     assert shapes.names == ("box", "dot")
     assert shapes.options("box") == ("side", "filled", "name")

@@ -154,7 +154,7 @@ def test_the_forecaster_sees_its_window_only():
 
 
 def test_a_curve_needs_two_points():
-    with pytest.raises(InputError, match="forecaster 'regression': window must be at least 2 intervals; got 1"):
+    with pytest.raises(InputError, match="forecaster 'regression': window must be whole and at least 2; got 1"):
         Regression(1)
 
 

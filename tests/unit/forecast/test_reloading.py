@@ -372,7 +372,7 @@ class TestTheMaker:
 
     @pytest.mark.parametrize("every", [0, -1])
     def test_it_looks_at_least_now_and_then(self, every):
-        with pytest.raises(InputError, match="forecaster 'trained': every must be at least 1 rate; got"):
+        with pytest.raises(InputError, match="forecaster 'trained': every must be whole and at least 1; got"):
             trained(every=every)
 
     @pytest.mark.parametrize("rate", [-1.0, math.inf])

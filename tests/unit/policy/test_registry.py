@@ -5,7 +5,7 @@ import pytest
 from penstock.errors import InputError
 from penstock.policy.autoscale_plus import AutoscalePlus
 from penstock.policy.psps import Psps
-from penstock.policy.registry import POLICIES, make_policy
+from penstock.policy.registry import POLICIES, make_policy, policy_for
 from penstock.policy.static import Static
 
 
@@ -41,6 +41,13 @@ def test_the_value_after_the_name_is_the_option_that_is_given_most():
     assert make_policy("keda:10").seconds == 10
     assert make_policy("dstream:30").every_s == 30
     assert make_policy("ds2:use_forecast").use_forecast is True
+
+
+@pytest.mark.parametrize(
+    ("spec", "used"), [("psps", True), ("ds2", True), ("psps:use_forecast=false", False), ("ds2:use_forecast", True)]
+)
+def test_with_a_forecaster_one_that_can_uses_it_unless_the_text_says_otherwise(spec, used):
+    assert policy_for(spec, forecaster="drift").use_forecast is used
 
 
 def test_an_unknown_option_lists_the_known_ones():

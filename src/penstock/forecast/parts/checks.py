@@ -17,6 +17,18 @@ def checked_whole(forecaster: str, option: str, value: object, least: int = 1) -
     return value
 
 
+def checked_switch(forecaster: str, option: str, value: object) -> bool:
+    """The value, or an InputError where it is neither true nor false.
+
+    >>> checked_switch("seasonal_naive", "week", "yes")
+    Traceback (most recent call last):
+    penstock.errors.InputError: forecaster 'seasonal_naive': week must be true or false; got 'yes'
+    """
+    if not isinstance(value, bool):
+        raise InputError(f"forecaster '{forecaster}': {option} must be true or false; got {value!r}")
+    return value
+
+
 def checked_level(forecaster: str, level: object) -> float | None:
     """The level, None for none, or an InputError where it is not between 0 and 1.
 

@@ -76,7 +76,8 @@ def _mean_of_last(values: Rates, at: NDArray[np.int64], width: int) -> Rates:
 def _past_seasons(values: Rates, at: NDArray[np.int64], season: int, gain: float) -> tuple[Rates, Rates, Rates]:
     """x(t+j−s), and the mean of that row in all past seasons; then that mean at the other steps."""
     close, rest = _AHEAD[season > _AHEAD + 2], _REST[season > _REST + 2]
-    mean = _mean_season(values, np.arange(at[0], at[-1] + close[-1] + 1), season, gain)
+    furthest = max(*close, *rest)  # of either kind, as the season's length has it
+    mean = _mean_season(values, np.arange(at[0], at[-1] + furthest + 1), season, gain)
     places = (at - at[0])[:, None]
     return values[at[:, None] + close - season], mean[places + close], mean[places + rest]
 

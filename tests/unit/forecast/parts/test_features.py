@@ -22,6 +22,27 @@ def test_the_columns_by_hand():
     assert found[8:12] == pytest.approx(means)
 
 
+@pytest.mark.parametrize("season", range(4, 24))
+def test_the_means_of_past_seasons_for_each_length_of_a_season(season):
+    """At steps that are looked at closely and at the others, whichever of them go further ahead."""
+    lags = Features(2)
+    found = Features(2, (), (season,)).matrix(VALUES, 0, range(100, 103))
+    ahead = [step for step in range(19) if step < season - 2]
+    close = [step for step in ahead if step in (0, 1, 2, 3, 4, 6, 9, 12, 15, 18)]
+    order = [*close, *(step for step in ahead if step not in close)]
+    means = found[:, lags.matrix(VALUES, 0, range(100, 103)).shape[1] + len(close) :]
+    for place, row in enumerate(range(100, 103)):
+        expected = [_mean_of_seasons(VALUES[: row + 1], row + step, season) - VALUES[row] for step in order]
+        assert means[place] == pytest.approx(expected)
+
+
+def _mean_of_seasons(seen, row, season):
+    """By the rule: rows a season apart, each with its neighbours, each season back 0.85 of the one after it."""
+    rows = [back for back in range(row - season, -1, -season) if 0.85 ** ((row - back) // season - 1) >= 0.02]
+    values = [seen[back - 1 : back + 2].mean() if back else seen[0] for back in rows]
+    return np.average(values, weights=0.85 ** np.arange(len(rows)))
+
+
 @given(st.integers(90, 380), st.integers(0, 2**32 - 1))
 def test_no_row_sees_what_comes_after_it(row, seed):
     changed = VALUES.copy()
