@@ -34,14 +34,7 @@ class Positions:
         A shift whose first batches were over before it had begun to send begins in a later one.
         """
         with self._lock:
-            mine = [b for b in self._starts if shift_of(b) == shift_of(batch) and _name(slot) in self._starts[b]]
-            if batch in mine:
-                return self._starts[batch][_name(slot)]
-            if batch == 0:
-                return 0
-            if mine == [first_batch(shift_of(batch))]:
-                return self._starts[mine[0]][_name(slot)]
-            raise EngineError(f"source {slot[0]!r}: where batch {batch} starts is not known")
+            return self._start(batch, slot)
 
     def known_end(self, batch: int, slot: Slot) -> int | None:
         """Where the batch ended when it was first done; None if it has not been."""
@@ -49,11 +42,16 @@ class Positions:
             return self._starts.get(batch + 1, {}).get(_name(slot))
 
     def end(self, batch: int, slot: Slot, position: int) -> int:
-        """The batch ends here and the next one begins; on disk when this returns."""
+        """The batch ends here and the next one begins; on disk when this returns.
+
+        Where it started is kept with it: it may have been the first in which its shift sent, and be done again.
+        """
         with self._lock:
+            self._starts.setdefault(batch, {})[_name(slot)] = self._start(batch, slot)
             self._starts.setdefault(batch + 1, {})[_name(slot)] = position
             for old in [b for b in self._starts if first_batch(shift_of(batch)) <= b <= batch - KEPT_BATCHES]:
-                del self._starts[old]
+                self._starts[old].pop(_name(slot), None)  # other slots may hear late of their turn
+            self._starts = {b: starts for b, starts in self._starts.items() if starts}
             self._write()
             return position
 
@@ -73,6 +71,16 @@ class Positions:
         with self._lock:
             self._starts = {batch: starts for batch, starts in self._starts.items() if shift_of(batch) != shift}
             self._write()
+
+    def _start(self, batch: int, slot: Slot) -> int:
+        mine = [b for b in self._starts if shift_of(b) == shift_of(batch) and _name(slot) in self._starts[b]]
+        if batch in mine:
+            return self._starts[batch][_name(slot)]
+        if batch == 0 and not any(shift_of(b) for b in self._starts):
+            return 0
+        if mine == [first_batch(shift_of(batch))]:
+            return self._starts[mine[0]][_name(slot)]
+        raise EngineError(f"source {slot[0]!r}: where batch {batch} starts is not known")
 
     def _write(self) -> None:
         temporary = self._file.with_suffix(".new")

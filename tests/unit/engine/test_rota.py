@@ -52,6 +52,7 @@ class Plant:
         self.routing = RoutingTable(self.topology, {})
         self.ledger = Ledger(self.topology)
         self.positions = Positions(folder / "positions.json")
+        self.positions.begin(0, {SLOT: 0})
         self.supervisors: list[Watched] = []
         self.handovers = Handovers(self.routing, {}, 1.0)
         books = Books(self.routing, self.ledger, self.positions, lambda _: True, self.handovers)
