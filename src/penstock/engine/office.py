@@ -70,6 +70,11 @@ class Office:
             self.rota.await_ready(self.rota.current)
             self._launcher.begin_sources()
 
+    def stop_sources(self) -> None:
+        """Let no more events in; what is in flight goes on."""
+        self.rota.current.supervisor.finishing = bool(frames_of(self._setup.sources))
+        self.rota.stop_sources()
+
     def end(self) -> None:
         """End all shifts."""
         self._handovers.stop()

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.engine.halting import Halting
 from penstock.engine.handovers import Handovers
 from penstock.engine.layout import Layout
 from penstock.engine.ledger import Ledger
@@ -53,7 +54,7 @@ class Rota:
         self._supervisor = supervisor
         self._ready_within_s = ready_within_s
         self._log_file = log_file
-        self._halted_since = 0  # the version of the routing that told the sources to stop
+        self._halting = Halting(books.routing)
         self._changing = threading.Lock()
         self._stopping = threading.Event()
         self._count = first
@@ -68,6 +69,10 @@ class Rota:
         self._books.ledger.current = self.current.number
         self._books.routing.change(shift=self.current.number, turn=self.current.number)
         self.current.supervisor.start()
+
+    def stop_sources(self) -> None:
+        """No source sends any more, in this shift and in those that take over."""
+        self._halting.stop()
 
     def stop(self) -> None:
         """End them all."""
@@ -101,11 +106,9 @@ class Rota:
         if isinstance(question, StartQuery):
             until = shift.halted.get(slot) if shift.left else None
             return Position(question.batch, positions.start(question.batch, slot), until)
-        if isinstance(question, BatchEnd):
-            positions.end(question.batch, slot, question.position)
-        elif isinstance(question, Halted) and question.version >= self._halted_since and not shift.left:
-            shift.halted[slot] = question.position
-        return Position(question.batch, question.position)
+        if isinstance(question, Halted):
+            return self._halting.halted(shift, question)
+        return Position(question.batch, positions.end(question.batch, slot, question.position))
 
     def check(self, question: Question | TablesQuery) -> Shift:
         """The shift of whoever asks; raises an EngineError if it has been replaced."""
@@ -156,29 +159,18 @@ class Rota:
 
     def _hand_over(self, last: Shift, following: Shift) -> float:
         books, begun = self._books, time.monotonic()
-        was_stopping = books.routing.current.stopping
-        if not was_stopping:
-            last.halted.clear()
-            self._halted_since = books.routing.current.version + 1
-            books.routing.change(stopping=True)
+        self._halting.pause()
         try:
             self._await_halted(last)
         except BaseException:
-            self._resume(last, was_stopping)
+            self._halting.resume(last)
             raise
         books.positions.begin(following.number, last.halted)
         last.left, self.current = True, following
         books.ledger.current = following.number
-        books.routing.change(shift=following.number, stopping=was_stopping)
+        self._halting.hand_over(following)
         threading.Thread(target=self._see_off, args=(last,), name="penstock-rota", daemon=True).start()
         return time.monotonic() - begun
-
-    def _resume(self, shift: Shift, stopping: bool) -> None:
-        """Let the sources of a shift go on, unless they are to stop anyway."""
-        if not stopping:
-            self._halted_since = self._books.routing.current.version + 1
-            shift.halted.clear()
-            self._books.routing.change(stopping=False)
 
     def _await_halted(self, shift: Shift) -> None:
         deadline = time.monotonic() + HALT_WITHIN_S

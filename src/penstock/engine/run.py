@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.engine.binding import AnySource, bind_sources, frames_of
+from penstock.engine.binding import AnySource, bind_sources
 from penstock.engine.clock import SteadyClock
 from penstock.engine.drain import await_drained
 from penstock.engine.feed import UtilisationFeed
@@ -117,8 +117,7 @@ class Run:
     def stop_sources(self) -> None:
         """Let no more events in; what is in flight goes on."""
         if self._office is not None:
-            self._office.rota.current.supervisor.finishing = bool(frames_of(self.sources))
-        self._routing.change(stopping=True)
+            self._office.stop_sources()
 
     def stopped(self) -> bool:
         """Whether the run has ended."""

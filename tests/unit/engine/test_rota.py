@@ -263,7 +263,7 @@ def test_a_halt_from_before_is_not_taken_for_one_of_now(plant: Plant) -> None:
 
 
 def test_sources_that_were_stopped_stay_stopped_in_the_next_shift(plant: Plant) -> None:
-    plant.routing.change(stopping=True)
+    plant.rota.stop_sources()
     plant.halt(0, 9)
     taking = plant.take_over()
     until(lambda: len(plant.supervisors) == 2)
@@ -271,6 +271,32 @@ def test_sources_that_were_stopped_stay_stopped_in_the_next_shift(plant: Plant) 
     assert taking.done().error is None
     assert (plant.routing.current.shift, plant.routing.current.stopping) == (1, True)
     plant.rota.stop()
+
+
+def test_sources_that_are_stopped_while_a_shift_takes_over_stay_stopped(plant: Plant) -> None:
+    """The end of the pause let them send again."""
+    taking = plant.take_over()
+    until(lambda: len(plant.supervisors) == 2)
+    plant.report(1)
+    until(lambda: plant.routing.current.stopping)
+    plant.rota.stop_sources()
+    plant.halt(0, 40)
+    assert taking.done().error is None
+    assert (plant.routing.current.shift, plant.routing.current.stopping) == (1, True)
+    plant.rota.stop()
+
+
+def test_sources_that_are_stopped_stay_stopped_when_a_take_over_fails(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rotas, "HALT_WITHIN_S", 0.3)
+    taking = plant.take_over()
+    until(lambda: len(plant.supervisors) == 2)
+    plant.report(1)
+    until(lambda: plant.routing.current.stopping)
+    plant.rota.stop_sources()
+    assert "sources did not stop" in str(taking.done().error)
+    assert (plant.routing.current.shift, plant.routing.current.stopping) == (0, True)
 
 
 def test_a_next_shift_that_dies_for_good_is_no_failure_of_the_run(plant: Plant) -> None:
