@@ -89,6 +89,10 @@ class Office:
         """Have every process report; whether all have within the time."""
         return ask_all(self._routing, self._server, timeout_s)
 
+    def all_sent(self) -> bool:
+        """Whether nothing that was let in has yet to be sent, again or at all: no counter shows that."""
+        return self.rota.all_sent()
+
     def cut_channel(self, cut: bool) -> None:
         """Break the control channel, or let it come back: a fault, for tests."""
         self._server.cut(cut)

@@ -54,7 +54,7 @@ class Rota:
         self._supervisor = supervisor
         self._ready_within_s = ready_within_s
         self._log_file = log_file
-        self._halting = Halting(books.routing)
+        self._halting = Halting(books.routing, books.ledger, books.positions)
         self._changing = threading.Lock()
         self._stopping = threading.Event()
         self._count = first
@@ -86,6 +86,16 @@ class Rota:
         others = [shift for shift in list(self._shifts.values()) if shift.left]
         return all(shift.ended.wait(max(0.0, deadline - time.monotonic())) for shift in others)
 
+    def all_sent(self) -> bool:
+        """Whether the sources that are to stop have, and have sent again what was in flight when a query died."""
+        stopped = [shift for shift in list(self._shifts.values()) if shift.left]
+        if self._halting.for_good and not self.current.left:
+            stopped.append(self.current)
+        try:
+            return all(self._all_sent(shift) for shift in stopped)
+        except EngineError:  # its positions are forgotten: it is just being seen off
+            return False
+
     @property
     def failure(self) -> EngineError | None:
         """Why a shift that is needed has ended for good, if one has."""
@@ -102,13 +112,12 @@ class Rota:
         if isinstance(question, BatchEnd) and shift_of(question.batch) in self._ended:
             return Position(question.batch, question.position)  # Spark may end the batch of a query that it stops
         shift = self.check(question)
-        slot, positions = (question.source, question.slot), self._books.positions
         if isinstance(question, StartQuery):
-            until = shift.halted.get(slot) if shift.left else None
-            return Position(question.batch, positions.start(question.batch, slot), until)
+            return self._halting.start(shift, question)
         if isinstance(question, Halted):
             return self._halting.halted(shift, question)
-        return Position(question.batch, positions.end(question.batch, slot, question.position))
+        slot = (question.source, question.slot)
+        return Position(question.batch, self._books.positions.end(question.batch, slot, question.position))
 
     def check(self, question: Question | TablesQuery) -> Shift:
         """The shift of whoever asks; raises an EngineError if it has been replaced."""
@@ -168,7 +177,7 @@ class Rota:
         books.positions.begin(following.number, last.halted)
         last.left, self.current = True, following
         books.ledger.current = following.number
-        self._halting.hand_over(following)
+        self._halting.hand_over(last, following)
         threading.Thread(target=self._see_off, args=(last,), name="penstock-rota", daemon=True).start()
         return time.monotonic() - begun
 
@@ -201,7 +210,7 @@ class Rota:
     def _all_sent(self, shift: Shift) -> bool:
         """Whether its sources are where they halted: after a restart they first have to come there again."""
         ledger, positions = self._books.ledger, self._books.positions
-        if shift.replicas - ledger.heard(shift.supervisor.generation):
+        if shift.source_slots - shift.halted.keys() or shift.replicas - ledger.heard(shift.supervisor.generation):
             return False
         for slot, position in shift.halted.items():
             batch, sent = ledger.newest(shift.number, slot)

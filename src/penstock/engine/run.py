@@ -280,7 +280,7 @@ class Run:
     def _await_drained(self, deadline: float) -> bool:
         def counters() -> RunCounters | None:
             self._raise_if_failed()
-            return self.counters() if self._at_work.ask_all(1.0) else None
+            return self.counters() if self._at_work.ask_all(1.0) and self._at_work.all_sent() else None
 
         return await_drained(counters, deadline)
 
