@@ -82,4 +82,4 @@ class Halting:
 
     def _halt(self) -> None:
         self._since = self._routing.current.version + 1
-        self._routing.change(stopping=True)
+        self._routing.change(stopping=True, stops=self._routing.current.stops + 1)

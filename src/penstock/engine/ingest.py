@@ -47,7 +47,8 @@ class SourceSlot:
         self._role = Role(report_of(program, name, slot, batch, self._counters), lambda _: None, self._outbox.mail)
         self._position = 0
         self._until: int | None = None
-        self._has_begun = self._halted = False
+        self._has_begun = False
+        self._halted: int | None = None  # which time that sources were told to stop it has answered
 
     def run_range(self) -> Iterator[pa.RecordBatch]:
         """Micro-batch: send the events that the program gives this slot."""
@@ -109,10 +110,11 @@ class SourceSlot:
 
         It may say where to stop instead: a slot that does its batch again had come further before.
         """
-        if routing.stopping and not self._halted:
+        told = routing.stops if routing.stopping else None
+        if told is not None and told != self._halted:
             answer = self._agent.ask(Halted(*self._me, self._position, routing.version))
             self._until = self._until if answer.until is None else answer.until
-        self._halted = routing.stopping
+        self._halted = told
 
     def _due(self, routing: Routing) -> int:
         """Before which of its events this slot may have sent all by now."""

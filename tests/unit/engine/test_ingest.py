@@ -248,6 +248,21 @@ def test_a_slot_says_so_again_when_it_is_stopped_again(driver: Driver, tools: To
     assert [(halt.position, halt.version) for halt in driver.halts] == [(0, 1), (5, 3)]
 
 
+def test_a_slot_that_did_not_see_the_time_between_two_stops_says_so_again(driver: Driver, tools: Tools) -> None:
+    """A take-over had failed, and the run was stopped before the slot had looked; it never said where it stood."""
+    program = realtime(driver, Numbers(5), stopping=True, stops=1)
+    slot = SourceSlot(program, "events", 0, 1)
+    batch = SparkBatch()
+    working = threading.Thread(target=lambda: sent_by(tools, slot, batch, 99))
+    working.start()
+    tools.until(lambda: len(driver.halts) == 1)
+    driver.server.publish(Routing(3, dict(program.routing), epoch_s=LONG_AGO, stopping=True, stops=2))
+    tools.until(lambda: len(driver.halts) == 2)
+    batch.end()
+    working.join()
+    assert [halt.version for halt in driver.halts] == [1, 3]
+
+
 def test_after_another_shift_took_over_only_what_was_sent_before_is_sent_again(driver: Driver, tools: Tools) -> None:
     """A shift that dies while it finishes does its batch again, and leaves the rest to the next."""
     driver.starts["events", 0], driver.until = 2, 5

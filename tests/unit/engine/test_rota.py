@@ -77,7 +77,8 @@ class Plant:
 
     def die(self, shift: int, generation: int | None = None) -> None:
         """The query of a shift is started again."""
-        self.supervisors[shift].generation = self.supervisors[shift].generation + 1 if generation is None else generation
+        died = self.supervisors[shift]
+        died.generation = died.generation + 1 if generation is None else generation
 
     def begin(self, shift: int, batch: int = 0) -> Position:
         """The source slot of a shift asks where its batch starts."""
