@@ -91,6 +91,8 @@ class Office:
 
     def all_sent(self) -> bool:
         """Whether nothing that was let in has yet to be sent, again or at all: no counter shows that."""
+        if not self._setup.options.realtime:
+            return not self.rota.current.supervisor.unfinished
         return self.rota.all_sent()
 
     def cut_channel(self, cut: bool) -> None:
