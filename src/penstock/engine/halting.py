@@ -41,9 +41,15 @@ class Halting:
             if not self.for_good:
                 self._halt()
 
-    def resume(self, shift: Shift) -> None:
-        """Let the sources of a shift go on, unless they are to stop anyway."""
+    def leave(self, shift: Shift) -> None:
+        """Another takes over from where its slots have halted; what they say from here on changes nothing."""
         with self._lock:
+            shift.left = True
+
+    def resume(self, shift: Shift) -> None:
+        """Let the sources of a shift go on after all, unless they are to stop anyway."""
+        with self._lock:
+            shift.left = False
             if not self.for_good:
                 self._since = self._routing.current.version + 1
                 shift.halted.clear()

@@ -47,12 +47,12 @@ class Positions:
         Where it started is kept with it: it may have been the first in which its shift sent, and be done again.
         """
         with self._lock:
-            self._starts.setdefault(batch, {})[_name(slot)] = self._start(batch, slot)
-            self._starts.setdefault(batch + 1, {})[_name(slot)] = position
-            for old in [b for b in self._starts if first_batch(shift_of(batch)) <= b <= batch - KEPT_BATCHES]:
-                self._starts[old].pop(_name(slot), None)  # other slots may hear late of their turn
-            self._starts = {b: starts for b, starts in self._starts.items() if starts}
-            self._write()
+            starts = {b: dict(slots) for b, slots in self._starts.items()}
+            starts.setdefault(batch, {})[_name(slot)] = self._start(batch, slot)
+            starts.setdefault(batch + 1, {})[_name(slot)] = position
+            for old in [b for b in starts if first_batch(shift_of(batch)) <= b <= batch - KEPT_BATCHES]:
+                starts[old].pop(_name(slot), None)  # other slots may hear late of their turn
+            self._keep({b: slots for b, slots in starts.items() if slots})
             return position
 
     def shifts(self) -> set[int]:
@@ -63,14 +63,13 @@ class Positions:
     def begin(self, shift: int, positions: Mapping[Slot, int]) -> None:
         """The sources of a shift begin here; on disk when this returns."""
         with self._lock:
-            self._starts[first_batch(shift)] = {_name(slot): position for slot, position in positions.items()}
-            self._write()
+            begin = {_name(slot): position for slot, position in positions.items()}
+            self._keep(self._starts | {first_batch(shift): begin})
 
     def forget(self, shift: int) -> None:
         """All events of a shift are processed, and none of its batches will be done again."""
         with self._lock:
-            self._starts = {batch: starts for batch, starts in self._starts.items() if shift_of(batch) != shift}
-            self._write()
+            self._keep({batch: starts for batch, starts in self._starts.items() if shift_of(batch) != shift})
 
     def _start(self, batch: int, slot: Slot) -> int:
         mine = [b for b in self._starts if shift_of(b) == shift_of(batch) and _name(slot) in self._starts[b]]
@@ -82,13 +81,15 @@ class Positions:
             return self._starts[mine[0]][_name(slot)]
         raise EngineError(f"source {slot[0]!r}: where batch {batch} starts is not known")
 
-    def _write(self) -> None:
+    def _keep(self, starts: dict[int, dict[str, int]]) -> None:
+        """On disk first: what could not be written is not so."""
         temporary = self._file.with_suffix(".new")
         with temporary.open("wb") as file:
-            file.write(msgspec.json.encode(self._starts))
+            file.write(msgspec.json.encode(starts))
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(self._file)
+        self._starts = starts
 
 
 def _name(slot: Slot) -> str:

@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 0.02
 HALT_WITHIN_S = 10.0
+TRY_AGAIN_S = 1.0  # after a shift could not be seen off
 
 
 @dataclass(frozen=True)
@@ -171,11 +172,12 @@ class Rota:
         self._halting.pause()
         try:
             self._await_halted(last)
+            self._halting.leave(last)
+            books.positions.begin(following.number, last.halted)
         except BaseException:
             self._halting.resume(last)
             raise
-        books.positions.begin(following.number, last.halted)
-        last.left, self.current = True, following
+        self.current = following
         books.ledger.current = following.number
         self._halting.hand_over(last, following)
         threading.Thread(target=self._see_off, args=(last,), name="penstock-rota", daemon=True).start()
@@ -227,22 +229,31 @@ class Rota:
         return written and generation == shift.supervisor.generation
 
     def _see_off(self, shift: Shift) -> None:
-        """End a shift once it has finished what it had."""
-        try:
-            while not self._done(shift, within_s=60.0):
-                if self._stopping.is_set():
-                    return
-                log.info("shift %d: still finishes what it had when the next took over", shift.number)
-        except EngineError as error:
-            log.warning("shift %d: ended before it had finished: %s", shift.number, error)
-            return  # it stays among the shifts, so that the run fails
-        self._books.positions.forget(shift.number)
+        """End a shift once it has finished what it had, and that is on disk."""
+        while not self._finally_done(shift):
+            if self._stopping.wait(TRY_AGAIN_S):
+                return
+            if (failure := shift.supervisor.failure) is not None:
+                log.warning("shift %d: ended before it had finished: %s", shift.number, failure)
+                return  # it stays among the shifts, so that the run fails
+            log.info("shift %d: still finishes what it had when the next took over", shift.number)
         del self._shifts[shift.number]
         self._end(shift)
         self._books.ledger.close(shift.number)
         self._books.routing.change(turn=min(self._shifts))
         self._books.handovers.release()
         shift.ended.set()
+
+    def _finally_done(self, shift: Shift) -> bool:
+        """Whether it has finished, within a minute, and its positions are forgotten."""
+        try:
+            if not self._done(shift, within_s=60.0):
+                return False
+            self._books.positions.forget(shift.number)
+        except Exception as error:  # a full disk, say: the next try may do better
+            log.warning("shift %d: cannot be ended yet: %s", shift.number, error)
+            return False
+        return True
 
     def _dismiss(self, shift: Shift) -> None:
         del self._shifts[shift.number]

@@ -80,8 +80,12 @@ def test_the_file_is_replaced_in_one_step(file: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(os, "fsync", power_cut)
     with pytest.raises(OSError, match="power cut"):
         positions.end(1, SLOT, 90)
-    after = Positions(file)
-    assert (after.start(1, SLOT), after.known_end(1, SLOT)) == (40, None)
+    for after in (positions, Positions(file)):  # what is not on disk is not known
+        assert (after.start(1, SLOT), after.known_end(1, SLOT)) == (40, None)
+    for write in (lambda: positions.begin(1, {SLOT: 90}), lambda: positions.forget(0)):
+        with pytest.raises(OSError, match="power cut"):
+            write()
+        assert positions.shifts() == {0}
 
 
 def test_a_shift_begins_where_it_is_told_to_whichever_of_its_batches_that_is(file: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from pathlib import Path
@@ -256,6 +257,76 @@ def test_sources_that_do_not_stop_keep_the_shift(plant: Plant, monkeypatch: pyte
     plant.report(1)
     assert str(taking.done().error) == "pools stay as they are: sources did not stop within 0.1 s: s"
     assert not plant.routing.current.stopping
+
+
+def test_a_full_disk_leaves_the_shift_at_work_and_its_sources_sending(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """They stayed stopped, and the next try took that for the user's wish."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", full)
+        taking = plant.take_over()
+        plant_ready_and_halted(plant, 40)
+        assert "No space left" in str(taking.done().error)
+    assert (plant.routing.current.shift, plant.routing.current.stopping) == (0, False)
+    assert plant.supervisors[1].stopped
+    assert plant.begin(0) == Position(0, 0)  # it may send as before
+    plant.rota.answer(BatchEnd(0, *SLOT, 0, 50))
+    assert Positions(tmp_path / "positions.json").shifts() == {0}  # nothing of the one that was given up
+    taking = plant.take_over()
+    until(lambda: len(plant.supervisors) == 3)
+    plant.report(2)
+    plant.halt(0, 60)
+    assert taking.done().error is None
+    assert (plant.routing.current.shift, plant.routing.current.stopping) == (2, False)
+    plant.rota.stop()
+
+
+def test_a_full_disk_puts_off_the_end_of_the_last_shift(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody saw it off any more: no other could take over, and the next one's turn never came."""
+    monkeypatch.setattr(rotas, "TRY_AGAIN_S", 0.05)
+    tries: list[int] = []
+
+    def full(shift: int) -> None:
+        tries.append(shift)
+        raise OSError(28, "No space left on device")
+
+    plant.report(0, sent=40, done=33)
+    taking = plant.take_over()
+    plant_ready_and_halted(plant, 40)
+    taking.done()
+    with monkeypatch.context() as disk:
+        disk.setattr(plant.positions, "forget", full)
+        plant.report(0, sent=40, done=40)
+        until(lambda: len(tries) >= 2)
+        assert not plant.rota.wait_settled(0.0)
+        assert not plant.supervisors[0].stopped
+    assert plant.rota.wait_settled(5)
+    assert plant.routing.current.turn == 1
+
+
+def test_a_shift_that_cannot_be_seen_off_is_left_when_the_run_ends(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rotas, "TRY_AGAIN_S", 60.0)
+    tries: list[int] = []
+
+    def full(shift: int) -> None:
+        tries.append(shift)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(plant.positions, "forget", full)
+    taking = plant.take_over()
+    plant_ready_and_halted(plant, 0)
+    taking.done()
+    until(lambda: len(tries) == 1)
+    plant.rota.stop()
+    until(lambda: not [thread for thread in threading.enumerate() if thread.name == "penstock-rota"])
+    assert tries == [0]
 
 
 def test_a_halt_from_before_is_not_taken_for_one_of_now(plant: Plant) -> None:
