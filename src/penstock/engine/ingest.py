@@ -47,7 +47,8 @@ class SourceSlot:
         self._role = Role(report_of(program, name, slot, batch, self._counters), lambda _: None, self._outbox.mail)
         self._position = 0
         self._until: int | None = None
-        self._has_begun = self._halted = False
+        self._has_begun = False
+        self._halted: int | None = None  # which time that sources were told to stop it has answered
 
     def run_range(self) -> Iterator[pa.RecordBatch]:
         """Micro-batch: send the events that the program gives this slot."""
@@ -105,17 +106,22 @@ class SourceSlot:
         return self._has_begun
 
     def _say_halted(self, routing: Routing) -> None:
-        """Tell the driver, once each time that sources are to stop, which event is the first that was not sent."""
-        if routing.stopping and not self._halted:
-            self._agent.ask(Halted(*self._me, self._position, routing.version))
-        self._halted = routing.stopping
+        """Tell the driver, once each time that sources are to stop, which event is the first that was not sent.
+
+        It may say where to stop instead: a slot that does its batch again had come further before.
+        """
+        told = routing.stops if routing.stopping else None
+        if told is not None and told != self._halted:
+            answer = self._agent.ask(Halted(*self._me, self._position, routing.version))
+            self._until = self._until if answer.until is None else answer.until
+        self._halted = told
 
     def _due(self, routing: Routing) -> int:
         """Before which of its events this slot may have sent all by now."""
-        if self._until is not None:  # done again, after another shift has taken over
-            return self._until
-        if routing.epoch_s is None or routing.stopping or routing.shift != self._program.shift:
+        if routing.epoch_s is None:
             return self._position
+        if routing.stopping or routing.shift != self._program.shift:
+            return self._position if self._until is None else self._until  # done again
         due = self._source.due(time.time() - routing.epoch_s)
         return max(self._position, (due - self._slot + self._slots - 1) // self._slots)
 

@@ -38,6 +38,7 @@ class _Book:
         self.generations: dict[int, int] = {}  # of each open batch
         self.settled_before = 0
         self.places: dict[Replica, Place] = {}
+        self.replaced: dict[Replica, tuple[int, int]] = {}  # the last batch that is done again, what it had processed
 
     def enter(self, report: Report, process: tuple[str, int]) -> None:
         """Take one report, unless a later generation does its batch again, or it has been added up."""
@@ -46,7 +47,8 @@ class _Book:
         if batch < self.settled_before or report.generation < newest:
             return
         # a restart does this batch and all later ones again
-        for later in [b for b, g in self.generations.items() if b >= batch and g < report.generation]:
+        for later in sorted(b for b, g in self.generations.items() if b >= batch and g < report.generation):
+            self.replaced |= {one: (later, counters.processed) for one, counters in self.batches[later].items()}
             del self.batches[later], self.generations[later]
         self.generations[batch] = report.generation
         self.batches.setdefault(batch, {})[replica] = report.counters
@@ -123,6 +125,12 @@ class Ledger:
             batch = max((b for b, counters in batches.items() if slot in counters), default=first_batch(shift))
             counters = batches.get(batch, {}).get(slot)
             return batch, counters.processed if counters is not None else 0
+
+    def furthest(self, shift: int, slot: Replica) -> tuple[int, int]:
+        """The same, but if its query has died and it has not come so far again: how far it had come before."""
+        newest = self.newest(shift, slot)
+        with self._lock:
+            return max(newest, self._books[shift].replaced.get(slot, newest))
 
     def places(self) -> dict[Replica, Place]:
         """Where each operator's replica of the current shift was last heard of."""

@@ -165,6 +165,7 @@ class Routing(msgspec.Struct, tag=True, frozen=True):
     turn: int = 0  # up to this one, shifts may process events whose order counts
     over: int = -1  # the generation whose replicas have nothing left to process, and write their state
     stopping: bool = False  # sources send nothing more
+    stops: int = 0  # how often they were told to stop
     closing: bool = False  # nothing is in flight: operators are closed
     poll: int = 0  # report at once when this grows
 

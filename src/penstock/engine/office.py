@@ -72,6 +72,11 @@ class Office:
             self.rota.await_ready(self.rota.current)
             self._launcher.begin_sources()
 
+    def stop_sources(self) -> None:
+        """Let no more events in; what is in flight goes on."""
+        self.rota.current.supervisor.finishing = bool(frames_of(self._setup.sources))
+        self.rota.stop_sources()
+
     def end(self) -> None:
         """End all shifts."""
         self._handovers.stop()
@@ -85,6 +90,12 @@ class Office:
     def ask_all(self, timeout_s: float) -> bool:
         """Have every process report; whether all have within the time."""
         return ask_all(self._routing, self._server, timeout_s)
+
+    def all_sent(self) -> bool:
+        """Whether nothing that was let in has yet to be sent, again or at all: no counter shows that."""
+        if not self._setup.options.realtime:
+            return not self.rota.current.supervisor.unfinished
+        return self.rota.all_sent()
 
     def cut_channel(self, cut: bool) -> None:
         """Break the control channel, or let it come back: a fault, for tests."""

@@ -34,14 +34,7 @@ class Positions:
         A shift whose first batches were over before it had begun to send begins in a later one.
         """
         with self._lock:
-            mine = [b for b in self._starts if shift_of(b) == shift_of(batch) and _name(slot) in self._starts[b]]
-            if batch in mine:
-                return self._starts[batch][_name(slot)]
-            if batch == 0:
-                return 0
-            if mine == [first_batch(shift_of(batch))]:
-                return self._starts[mine[0]][_name(slot)]
-            raise EngineError(f"source {slot[0]!r}: where batch {batch} starts is not known")
+            return self._start(batch, slot)
 
     def known_end(self, batch: int, slot: Slot) -> int | None:
         """Where the batch ended when it was first done; None if it has not been."""
@@ -49,12 +42,17 @@ class Positions:
             return self._starts.get(batch + 1, {}).get(_name(slot))
 
     def end(self, batch: int, slot: Slot, position: int) -> int:
-        """The batch ends here and the next one begins; on disk when this returns."""
+        """The batch ends here and the next one begins; on disk when this returns.
+
+        Where it started is kept with it: it may have been the first in which its shift sent, and be done again.
+        """
         with self._lock:
-            self._starts.setdefault(batch + 1, {})[_name(slot)] = position
-            for old in [b for b in self._starts if first_batch(shift_of(batch)) <= b <= batch - KEPT_BATCHES]:
-                del self._starts[old]
-            self._write()
+            starts = {b: dict(slots) for b, slots in self._starts.items()}
+            starts.setdefault(batch, {})[_name(slot)] = self._start(batch, slot)
+            starts.setdefault(batch + 1, {})[_name(slot)] = position
+            for old in [b for b in starts if first_batch(shift_of(batch)) <= b <= batch - KEPT_BATCHES]:
+                starts[old].pop(_name(slot), None)  # other slots may hear late of their turn
+            self._keep({b: slots for b, slots in starts.items() if slots})
             return position
 
     def shifts(self) -> set[int]:
@@ -65,22 +63,33 @@ class Positions:
     def begin(self, shift: int, positions: Mapping[Slot, int]) -> None:
         """The sources of a shift begin here; on disk when this returns."""
         with self._lock:
-            self._starts[first_batch(shift)] = {_name(slot): position for slot, position in positions.items()}
-            self._write()
+            begin = {_name(slot): position for slot, position in positions.items()}
+            self._keep(self._starts | {first_batch(shift): begin})
 
     def forget(self, shift: int) -> None:
         """All events of a shift are processed, and none of its batches will be done again."""
         with self._lock:
-            self._starts = {batch: starts for batch, starts in self._starts.items() if shift_of(batch) != shift}
-            self._write()
+            self._keep({batch: starts for batch, starts in self._starts.items() if shift_of(batch) != shift})
 
-    def _write(self) -> None:
+    def _start(self, batch: int, slot: Slot) -> int:
+        mine = [b for b in self._starts if shift_of(b) == shift_of(batch) and _name(slot) in self._starts[b]]
+        if batch in mine:
+            return self._starts[batch][_name(slot)]
+        if batch == 0 and not any(shift_of(b) for b in self._starts):
+            return 0
+        if mine == [first_batch(shift_of(batch))]:
+            return self._starts[mine[0]][_name(slot)]
+        raise EngineError(f"source {slot[0]!r}: where batch {batch} starts is not known")
+
+    def _keep(self, starts: dict[int, dict[str, int]]) -> None:
+        """On disk first: what could not be written is not so."""
         temporary = self._file.with_suffix(".new")
         with temporary.open("wb") as file:
-            file.write(msgspec.json.encode(self._starts))
+            file.write(msgspec.json.encode(starts))
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(self._file)
+        self._starts = starts
 
 
 def _name(slot: Slot) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,6 +31,8 @@ class SourcesStopped(Exception):  # noqa: N818 - an end, not a fault
 class Query(Protocol):
     """A way to run a program; started again, with a program of a later generation, after it died."""
 
+    unfinished: bool  # a batch has begun and not ended, whatever counters say
+
     def start(self, program: Program) -> StreamingQuery:
         """Start from the checkpoint."""
 
@@ -42,6 +44,7 @@ class RealTimeQuery:
     spark: SparkSession
     checkpoint: Path
     every_s: float
+    unfinished: bool = field(default=False, init=False)  # its sources tell where they are
 
     def __post_init__(self) -> None:
         jvm: Any = self.spark._jvm
@@ -71,6 +74,7 @@ class MicroBatchQuery:
     sources: Mapping[str, Source | DataFrame]
     positions: Positions
     routing: Callable[[], tuple[Mapping[str, OperatorRouting], float, bool]]  # routing, epoch, stopping
+    unfinished: bool = field(default=False, init=False)
 
     def start(self, program: Program) -> StreamingQuery:
         """Start from the checkpoint."""
@@ -84,20 +88,24 @@ class MicroBatchQuery:
         )
 
     def _run_batch(self, program: Program, frame: DataFrame, batch: int) -> None:
+        died, self.unfinished = self.unfinished, True  # before it looks whether sources are stopped
         routing, epoch_s, stopping = self.routing()
         slots = len(program.layout.stages[0])
         layout = lay_out(self.topology, {n: r.active for n, r in routing.items()}, slots // len(self.sources))
         program = replace(program, layout=layout, routing=routing, batch=batch, epoch_s=epoch_s)
         if program.frame_source is not None and stopping:
+            self.unfinished = died
             raise SourcesStopped  # the batch has not begun and stays in the DataFrame's source
         if program.frame_source is None:
             ranges = self._ranges(batch, layout.stages[0], epoch_s, stopping)
             if not any(ranges.values()):
+                self.unfinished = False
                 time.sleep(IDLE_S)
                 return
             program = replace(program, ranges=ranges)
             frame = self.spark.range(0, slots, 1, slots).toDF("slot")
         compile_program(frame, program).write.format("noop").mode("append").save()
+        self.unfinished = False
 
     def _ranges(
         self, batch: int, slots: tuple[Any, ...], epoch_s: float, stopping: bool

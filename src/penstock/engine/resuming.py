@@ -28,7 +28,9 @@ def carry_on(positions: Positions, checkpoint: Path, slots: Iterable[Slot], stat
     """
     known = sorted(int(folder.name) for folder in checkpoint.glob("[0-9]*"))
     if not known:
-        return Resumed(0, dict.fromkeys(slots, 0))
+        first = Resumed(0, dict.fromkeys(slots, 0))
+        positions.begin(first.shift, first.begin)  # it counts even if another takes over in its first batch
+        return first
     oldest = min(positions.shifts() or known)
     batch = first_batch(oldest) + next_batch(checkpoint / str(oldest))
     begin = {slot: positions.start(batch, slot) for slot in slots}

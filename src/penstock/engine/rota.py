@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.engine.halting import Halting
 from penstock.engine.handovers import Handovers
 from penstock.engine.layout import Layout
 from penstock.engine.ledger import Ledger
@@ -24,6 +25,7 @@ log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 0.02
 HALT_WITHIN_S = 10.0
+TRY_AGAIN_S = 1.0  # after a shift could not be seen off
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Rota:
         self._supervisor = supervisor
         self._ready_within_s = ready_within_s
         self._log_file = log_file
-        self._halted_since = 0  # the version of the routing that told the sources to stop
+        self._halting = Halting(books.routing, books.ledger, books.positions)
         self._changing = threading.Lock()
         self._stopping = threading.Event()
         self._count = first
@@ -69,6 +71,10 @@ class Rota:
         self._books.routing.change(shift=self.current.number, turn=self.current.number)
         self.current.supervisor.start()
 
+    def stop_sources(self) -> None:
+        """No source sends any more, in this shift and in those that take over."""
+        self._halting.stop()
+
     def stop(self) -> None:
         """End them all."""
         self._stopping.set()
@@ -80,6 +86,16 @@ class Rota:
         deadline = time.monotonic() + timeout_s
         others = [shift for shift in list(self._shifts.values()) if shift.left]
         return all(shift.ended.wait(max(0.0, deadline - time.monotonic())) for shift in others)
+
+    def all_sent(self) -> bool:
+        """Whether the sources that are to stop have, and have sent again what was in flight when a query died."""
+        stopped = [shift for shift in list(self._shifts.values()) if shift.left]
+        if self._halting.for_good and not self.current.left:
+            stopped.append(self.current)
+        try:
+            return all(self._all_sent(shift) for shift in stopped)
+        except EngineError:  # its positions are forgotten: it is just being seen off
+            return False
 
     @property
     def failure(self) -> EngineError | None:
@@ -97,15 +113,12 @@ class Rota:
         if isinstance(question, BatchEnd) and shift_of(question.batch) in self._ended:
             return Position(question.batch, question.position)  # Spark may end the batch of a query that it stops
         shift = self.check(question)
-        slot, positions = (question.source, question.slot), self._books.positions
         if isinstance(question, StartQuery):
-            until = shift.halted.get(slot) if shift.left else None
-            return Position(question.batch, positions.start(question.batch, slot), until)
-        if isinstance(question, BatchEnd):
-            positions.end(question.batch, slot, question.position)
-        elif isinstance(question, Halted) and question.version >= self._halted_since and not shift.left:
-            shift.halted[slot] = question.position
-        return Position(question.batch, question.position)
+            return self._halting.start(shift, question)
+        if isinstance(question, Halted):
+            return self._halting.halted(shift, question)
+        slot = (question.source, question.slot)
+        return Position(question.batch, self._books.positions.end(question.batch, slot, question.position))
 
     def check(self, question: Question | TablesQuery) -> Shift:
         """The shift of whoever asks; raises an EngineError if it has been replaced."""
@@ -156,29 +169,19 @@ class Rota:
 
     def _hand_over(self, last: Shift, following: Shift) -> float:
         books, begun = self._books, time.monotonic()
-        was_stopping = books.routing.current.stopping
-        if not was_stopping:
-            last.halted.clear()
-            self._halted_since = books.routing.current.version + 1
-            books.routing.change(stopping=True)
+        self._halting.pause()
         try:
             self._await_halted(last)
+            self._halting.leave(last)
+            books.positions.begin(following.number, last.halted)
         except BaseException:
-            self._resume(last, was_stopping)
+            self._halting.resume(last)
             raise
-        books.positions.begin(following.number, last.halted)
-        last.left, self.current = True, following
+        self.current = following
         books.ledger.current = following.number
-        books.routing.change(shift=following.number, stopping=was_stopping)
+        self._halting.hand_over(last, following)
         threading.Thread(target=self._see_off, args=(last,), name="penstock-rota", daemon=True).start()
         return time.monotonic() - begun
-
-    def _resume(self, shift: Shift, stopping: bool) -> None:
-        """Let the sources of a shift go on, unless they are to stop anyway."""
-        if not stopping:
-            self._halted_since = self._books.routing.current.version + 1
-            shift.halted.clear()
-            self._books.routing.change(stopping=False)
 
     def _await_halted(self, shift: Shift) -> None:
         deadline = time.monotonic() + HALT_WITHIN_S
@@ -209,7 +212,7 @@ class Rota:
     def _all_sent(self, shift: Shift) -> bool:
         """Whether its sources are where they halted: after a restart they first have to come there again."""
         ledger, positions = self._books.ledger, self._books.positions
-        if shift.replicas - ledger.heard(shift.supervisor.generation):
+        if shift.source_slots - shift.halted.keys() or shift.replicas - ledger.heard(shift.supervisor.generation):
             return False
         for slot, position in shift.halted.items():
             batch, sent = ledger.newest(shift.number, slot)
@@ -226,22 +229,31 @@ class Rota:
         return written and generation == shift.supervisor.generation
 
     def _see_off(self, shift: Shift) -> None:
-        """End a shift once it has finished what it had."""
-        try:
-            while not self._done(shift, within_s=60.0):
-                if self._stopping.is_set():
-                    return
-                log.info("shift %d: still finishes what it had when the next took over", shift.number)
-        except EngineError as error:
-            log.warning("shift %d: ended before it had finished: %s", shift.number, error)
-            return  # it stays among the shifts, so that the run fails
-        self._books.positions.forget(shift.number)
+        """End a shift once it has finished what it had, and that is on disk."""
+        while not self._finally_done(shift):
+            if self._stopping.wait(TRY_AGAIN_S):
+                return
+            if (failure := shift.supervisor.failure) is not None:
+                log.warning("shift %d: ended before it had finished: %s", shift.number, failure)
+                return  # it stays among the shifts, so that the run fails
+            log.info("shift %d: still finishes what it had when the next took over", shift.number)
         del self._shifts[shift.number]
         self._end(shift)
         self._books.ledger.close(shift.number)
         self._books.routing.change(turn=min(self._shifts))
         self._books.handovers.release()
         shift.ended.set()
+
+    def _finally_done(self, shift: Shift) -> bool:
+        """Whether it has finished, within a minute, and its positions are forgotten."""
+        try:
+            if not self._done(shift, within_s=60.0):
+                return False
+            self._books.positions.forget(shift.number)
+        except Exception as error:  # a full disk, say: the next try may do better
+            log.warning("shift %d: cannot be ended yet: %s", shift.number, error)
+            return False
+        return True
 
     def _dismiss(self, shift: Shift) -> None:
         del self._shifts[shift.number]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.engine.binding import AnySource, bind_sources, frames_of
+from penstock.engine.binding import AnySource, bind_sources
 from penstock.engine.clock import SteadyClock
 from penstock.engine.drain import Drain
 from penstock.engine.feed import UtilisationFeed
@@ -119,8 +119,7 @@ class Run:
     def stop_sources(self) -> None:
         """Let no more events in; what is in flight goes on."""
         if self._office is not None:
-            self._office.rota.current.supervisor.finishing = bool(frames_of(self.sources))
-        self._routing.change(stopping=True)
+            self._office.stop_sources()
 
     def stopped(self) -> bool:
         """Whether the run has ended."""
@@ -282,7 +281,7 @@ class Run:
 
     def _asked(self) -> RunCounters | None:
         self._raise_if_failed()
-        return self.counters() if self._at_work.ask_all(1.0) else None
+        return self.counters() if self._at_work.ask_all(1.0) and self._at_work.all_sent() else None
 
     def _shut_down(self) -> None:
         self._stopped.set()

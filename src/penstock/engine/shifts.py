@@ -20,12 +20,18 @@ from penstock.topology import Topology
 
 @dataclass
 class Shift:
-    """A layout at work; `halted` has where its source slots stopped, `left` whether another has taken over."""
+    """A layout at work.
+
+    `halted` has where its source slots stopped, `left` whether another has taken over. `begun` has the generation in
+    which each slot last began, `owed` how far it had come, as far as that was heard, before its query died.
+    """
 
     number: int
     layout: Layout
     supervisor: Supervisor
     halted: dict[Slot, int] = field(default_factory=dict)
+    begun: dict[Slot, int] = field(default_factory=dict)
+    owed: dict[Slot, int] = field(default_factory=dict)
     left: bool = False
     ended: Event = field(default_factory=Event)
 

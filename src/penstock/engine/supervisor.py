@@ -64,6 +64,11 @@ class Supervisor:
             with contextlib.suppress(Exception):
                 self._running.stop()
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether the query is in the midst of a batch, or has died in one, whatever counters say."""
+        return self._query.unfinished
+
     def renew(self, between: Callable[[], None]) -> None:
         """End the query, call `between`, and start the next generation; it does not count as a restart."""
         with self._changing:

@@ -147,6 +147,7 @@ class Driver:
         self.questions: list[Question] = []
         self.starts: dict[tuple[str, int], int] = {}  # where each source slot's batch begins
         self.until: int | None = None  # where another shift has taken over
+        self.halt_at: int | None = None  # where a slot that says it has halted is to halt
         self.server.on_reports = self.heard.append
         self.server.on_question = self._answer
         self.port = self.server.start()
@@ -156,7 +157,7 @@ class Driver:
         self.questions.append(question)
         if isinstance(question, StartQuery):
             return Position(question.batch, self.starts.get((question.source, question.slot), 0), self.until)
-        return Position(question.batch, question.position)
+        return Position(question.batch, question.position, self.halt_at if isinstance(question, Halted) else None)
 
     @property
     def ends(self) -> list[BatchEnd]:

@@ -248,6 +248,21 @@ def test_a_slot_says_so_again_when_it_is_stopped_again(driver: Driver, tools: To
     assert [(halt.position, halt.version) for halt in driver.halts] == [(0, 1), (5, 3)]
 
 
+def test_a_slot_that_did_not_see_the_time_between_two_stops_says_so_again(driver: Driver, tools: Tools) -> None:
+    """A take-over had failed, and the run was stopped before the slot had looked; it never said where it stood."""
+    program = realtime(driver, Numbers(5), stopping=True, stops=1)
+    slot = SourceSlot(program, "events", 0, 1)
+    batch = SparkBatch()
+    working = threading.Thread(target=lambda: sent_by(tools, slot, batch, 99))
+    working.start()
+    tools.until(lambda: len(driver.halts) == 1)
+    driver.server.publish(Routing(3, dict(program.routing), epoch_s=LONG_AGO, stopping=True, stops=2))
+    tools.until(lambda: len(driver.halts) == 2)
+    batch.end()
+    working.join()
+    assert [halt.version for halt in driver.halts] == [1, 3]
+
+
 def test_after_another_shift_took_over_only_what_was_sent_before_is_sent_again(driver: Driver, tools: Tools) -> None:
     """A shift that dies while it finishes does its batch again, and leaves the rest to the next."""
     driver.starts["events", 0], driver.until = 2, 5
@@ -256,6 +271,53 @@ def test_after_another_shift_took_over_only_what_was_sent_before_is_sent_again(d
     batch = SparkBatch()
     with batch.ending_in(0.3):
         assert sent_by(tools, slot, batch, 99) == [2, 3, 4]
+
+
+def test_a_slot_that_starts_again_while_sources_are_stopped_goes_to_where_it_had_halted(
+    driver: Driver, tools: Tools
+) -> None:
+    driver.starts["events", 0], driver.until = 2, 5
+    slot = SourceSlot(realtime(driver, Numbers(10), stopping=True), "events", 0, 1)
+    tools.until(lambda: slot._agent.routing.version == 1)
+    batch = SparkBatch()
+    with batch.ending_in(0.3):
+        assert sent_by(tools, slot, batch, 99) == [2, 3, 4]
+    assert [end.position for end in driver.ends] == [5]
+
+
+def test_a_slot_that_halts_too_early_is_told_how_far_to_go(driver: Driver, tools: Tools) -> None:
+    """It had sent more before its query died."""
+    driver.starts["events", 0], driver.halt_at = 2, 6
+    slot = SourceSlot(realtime(driver, Numbers(10), stopping=True), "events", 0, 1)
+    tools.until(lambda: slot._agent.routing.version == 1)
+    batch = SparkBatch()
+    with batch.ending_in(0.3):
+        assert sent_by(tools, slot, batch, 99) == [2, 3, 4, 5]
+
+
+def test_a_slot_that_may_send_goes_on_from_where_it_had_to_halt(driver: Driver, tools: Tools) -> None:
+    """A take-over that failed: sources go on as before."""
+    driver.until = 2
+    program = realtime(driver, Numbers(5), stopping=True)
+    slot = SourceSlot(program, "events", 0, 1)
+    batch, sent = SparkBatch(), []
+    working = threading.Thread(target=lambda: sent.extend(sent_by(tools, slot, batch, 5)))
+    working.start()
+    tools.until(lambda: slot._position == 2)
+    driver.server.publish(Routing(2, dict(program.routing), epoch_s=LONG_AGO))
+    working.join(5)
+    batch.end()
+    assert sent == [0, 1, 2, 3, 4]
+
+
+def test_what_is_sent_again_waits_for_the_epoch(driver: Driver, tools: Tools) -> None:
+    """A process that has only just been started may not have heard of it; events would be born in 1970."""
+    driver.until = 5
+    program = realtime(driver, Numbers(10), epoch_s=None)
+    slot = SourceSlot(program, "events", 0, 1)
+    batch = SparkBatch()
+    with batch.ending_in(0.1):
+        assert sent_by(tools, slot, batch, 99) == []
 
 
 # ── time ────────────────────────────────────────────────────────────────────────────────────────────────────────────

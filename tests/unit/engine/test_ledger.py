@@ -229,3 +229,15 @@ def test_what_a_dismissed_shift_said_does_not_count(ledger: Ledger) -> None:
     ledger.discard(1)
     enter(ledger, report("clean", 9, batch=first_batch(1), generation=1))
     assert processed(ledger) == 5
+
+
+def test_how_far_a_source_had_come_before_its_batch_was_done_again(ledger: Ledger) -> None:
+    slot = ("tweets", 0)
+    assert ledger.furthest(0, slot) == (0, 0)
+    enter(ledger, report("tweets", 30), report("tweets", 7, batch=1))
+    assert ledger.furthest(0, slot) == ledger.newest(0, slot) == (1, 7)
+    enter(ledger, report("clean", 0, generation=1))  # all of both batches again
+    enter(ledger, report("tweets", 5, generation=1))
+    assert (ledger.newest(0, slot), ledger.furthest(0, slot)) == ((0, 5), (1, 7))
+    enter(ledger, report("tweets", 9, batch=1, generation=1))
+    assert ledger.furthest(0, slot) == (1, 9)

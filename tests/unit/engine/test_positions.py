@@ -80,8 +80,12 @@ def test_the_file_is_replaced_in_one_step(file: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(os, "fsync", power_cut)
     with pytest.raises(OSError, match="power cut"):
         positions.end(1, SLOT, 90)
-    after = Positions(file)
-    assert (after.start(1, SLOT), after.known_end(1, SLOT)) == (40, None)
+    for after in (positions, Positions(file)):  # what is not on disk is not known
+        assert (after.start(1, SLOT), after.known_end(1, SLOT)) == (40, None)
+    for write in (lambda: positions.begin(1, {SLOT: 90}), lambda: positions.forget(0)):
+        with pytest.raises(OSError, match="power cut"):
+            write()
+        assert positions.shifts() == {0}
 
 
 def test_a_shift_begins_where_it_is_told_to_whichever_of_its_batches_that_is(file: Path) -> None:
@@ -105,3 +109,36 @@ def test_a_shift_that_has_ended_is_forgotten(file: Path) -> None:
     assert after.start(first_batch(1), SLOT) == 55
     with pytest.raises(EngineError):
         after.start(1, SLOT)
+
+
+@pytest.mark.parametrize("idle", [1, 2, KEPT_BATCHES, KEPT_BATCHES + 3])
+def test_a_shift_that_began_late_can_do_its_batch_again(file: Path, idle: int) -> None:
+    """Batches were over before its turn had come; in the next it sent, and died between the end and the commit."""
+    first = first_batch(1)
+    positions = Positions(file)
+    positions.begin(1, {SLOT: 55})
+    assert positions.start(first + idle, SLOT) == 55
+    positions.end(first + idle, SLOT, 70)
+    for after in (positions, Positions(file)):
+        assert (after.start(first + idle, SLOT), after.start(first + idle + 1, SLOT)) == (55, 70)
+
+
+def test_a_slot_that_hears_late_of_its_turn_is_not_forgotten_over_the_others(file: Path) -> None:
+    late = ("tweets", 1)
+    positions = Positions(file)
+    positions.begin(1, {SLOT: 55, late: 54})
+    for batch in range(KEPT_BATCHES + 3):
+        positions.end(first_batch(1) + batch, SLOT, 60 + batch)
+    assert positions.start(first_batch(1) + KEPT_BATCHES + 3, late) == 54
+
+
+def test_no_batch_of_a_shift_that_was_forgotten_comes_back(file: Path) -> None:
+    """Spark may end a batch of a shift that has just been seen off."""
+    positions = Positions(file)
+    positions.begin(0, {SLOT: 0})
+    positions.begin(1, {SLOT: 55})
+    positions.end(0, SLOT, 40)
+    positions.forget(0)
+    with pytest.raises(EngineError, match="where batch 1 starts is not known"):
+        positions.end(1, SLOT, 55)
+    assert Positions(file).shifts() == {1}

@@ -79,6 +79,18 @@ def test_a_driver_that_died_while_a_shift_took_over_goes_on_where_the_earlier_ha
     assert [name.batch for name in left.state.names()] == [0]
 
 
+def test_a_driver_that_died_while_a_shift_took_over_in_the_first_batch_begins_again(left: Left) -> None:
+    """The first shift was not in the positions before its first batch ended, and all that it had not done was lost."""
+    assert left.resume() == Resumed(0, {SLOT: 0})
+    left.commit(0)
+    left.positions.begin(1, {SLOT: 70})
+    left.commit(1)
+    left.segment(first_batch(1))
+    assert left.resume() == Resumed(2, {SLOT: 0})
+    assert left.positions.shifts() == {2}
+    assert left.state.names() == []
+
+
 def test_a_shift_that_works_alone_is_gone_on_from(left: Left) -> None:
     left.commit(0, 0)
     left.positions.begin(1, {SLOT: 70})

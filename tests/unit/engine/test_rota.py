@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from pathlib import Path
@@ -52,6 +53,7 @@ class Plant:
         self.routing = RoutingTable(self.topology, {})
         self.ledger = Ledger(self.topology)
         self.positions = Positions(folder / "positions.json")
+        self.positions.begin(0, {SLOT: 0})
         self.supervisors: list[Watched] = []
         self.handovers = Handovers(self.routing, {}, 1.0)
         books = Books(self.routing, self.ledger, self.positions, lambda _: True, self.handovers)
@@ -74,11 +76,24 @@ class Plant:
         ]
         self.ledger.enter(Reports("host", shift, 0, reports), now_s=0.0)
 
-    def halt(self, shift: int, position: int) -> None:
+    def die(self, shift: int, generation: int | None = None) -> None:
+        """The query of a shift is started again."""
+        died = self.supervisors[shift]
+        died.generation = died.generation + 1 if generation is None else generation
+
+    def begin(self, shift: int, batch: int = 0) -> Position:
+        """The source slot of a shift asks where its batch starts."""
+        return self.rota.answer(StartQuery(self.supervisors[shift].generation, *SLOT, first_batch(shift) + batch))
+
+    def halt(self, shift: int, position: int) -> Position:
         """The source slot of a shift says where it has stopped, once it is told to."""
         until(lambda: self.routing.current.stopping)
+        return self.halted(shift, position)
+
+    def halted(self, shift: int, position: int) -> Position:
+        """The source slot of a shift says where it has stopped."""
         asked = Halted(self.supervisors[shift].generation, *SLOT, first_batch(shift), position, self.version)
-        self.rota.answer(asked)
+        return self.rota.answer(asked)
 
     @property
     def version(self) -> int:
@@ -244,6 +259,76 @@ def test_sources_that_do_not_stop_keep_the_shift(plant: Plant, monkeypatch: pyte
     assert not plant.routing.current.stopping
 
 
+def test_a_full_disk_leaves_the_shift_at_work_and_its_sources_sending(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """They stayed stopped, and the next try took that for the user's wish."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", full)
+        taking = plant.take_over()
+        plant_ready_and_halted(plant, 40)
+        assert "No space left" in str(taking.done().error)
+    assert (plant.routing.current.shift, plant.routing.current.stopping) == (0, False)
+    assert plant.supervisors[1].stopped
+    assert plant.begin(0) == Position(0, 0)  # it may send as before
+    plant.rota.answer(BatchEnd(0, *SLOT, 0, 50))
+    assert Positions(tmp_path / "positions.json").shifts() == {0}  # nothing of the one that was given up
+    taking = plant.take_over()
+    until(lambda: len(plant.supervisors) == 3)
+    plant.report(2)
+    plant.halt(0, 60)
+    assert taking.done().error is None
+    assert (plant.routing.current.shift, plant.routing.current.stopping) == (2, False)
+    plant.rota.stop()
+
+
+def test_a_full_disk_puts_off_the_end_of_the_last_shift(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody saw it off any more: no other could take over, and the next one's turn never came."""
+    monkeypatch.setattr(rotas, "TRY_AGAIN_S", 0.05)
+    tries: list[int] = []
+
+    def full(shift: int) -> None:
+        tries.append(shift)
+        raise OSError(28, "No space left on device")
+
+    plant.report(0, sent=40, done=33)
+    taking = plant.take_over()
+    plant_ready_and_halted(plant, 40)
+    taking.done()
+    with monkeypatch.context() as disk:
+        disk.setattr(plant.positions, "forget", full)
+        plant.report(0, sent=40, done=40)
+        until(lambda: len(tries) >= 2)
+        assert not plant.rota.wait_settled(0.0)
+        assert not plant.supervisors[0].stopped
+    assert plant.rota.wait_settled(5)
+    assert plant.routing.current.turn == 1
+
+
+def test_a_shift_that_cannot_be_seen_off_is_left_when_the_run_ends(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rotas, "TRY_AGAIN_S", 60.0)
+    tries: list[int] = []
+
+    def full(shift: int) -> None:
+        tries.append(shift)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(plant.positions, "forget", full)
+    taking = plant.take_over()
+    plant_ready_and_halted(plant, 0)
+    taking.done()
+    until(lambda: len(tries) == 1)
+    plant.rota.stop()
+    until(lambda: not [thread for thread in threading.enumerate() if thread.name == "penstock-rota"])
+    assert tries == [0]
+
+
 def test_a_halt_from_before_is_not_taken_for_one_of_now(plant: Plant) -> None:
     plant.routing.change(stopping=True)
     old = plant.version
@@ -262,13 +347,131 @@ def test_a_halt_from_before_is_not_taken_for_one_of_now(plant: Plant) -> None:
 
 
 def test_sources_that_were_stopped_stay_stopped_in_the_next_shift(plant: Plant) -> None:
-    plant.routing.change(stopping=True)
+    plant.rota.stop_sources()
     plant.halt(0, 9)
     taking = plant.take_over()
     until(lambda: len(plant.supervisors) == 2)
     plant.report(1)
     assert taking.done().error is None
     assert (plant.routing.current.shift, plant.routing.current.stopping) == (1, True)
+    plant.rota.stop()
+
+
+def test_sources_that_are_stopped_while_a_shift_takes_over_stay_stopped(plant: Plant) -> None:
+    """The end of the pause let them send again."""
+    taking = plant.take_over()
+    until(lambda: len(plant.supervisors) == 2)
+    plant.report(1)
+    until(lambda: plant.routing.current.stopping)
+    plant.rota.stop_sources()
+    plant.halt(0, 40)
+    assert taking.done().error is None
+    assert (plant.routing.current.shift, plant.routing.current.stopping) == (1, True)
+    plant.rota.stop()
+
+
+def test_sources_that_are_stopped_stay_stopped_when_a_take_over_fails(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rotas, "HALT_WITHIN_S", 0.3)
+    taking = plant.take_over()
+    until(lambda: len(plant.supervisors) == 2)
+    plant.report(1)
+    until(lambda: plant.routing.current.stopping)
+    plant.rota.stop_sources()
+    assert "sources did not stop" in str(taking.done().error)
+    assert (plant.routing.current.shift, plant.routing.current.stopping) == (0, True)
+
+
+def test_a_shift_that_dies_while_it_is_stopped_sends_again_what_it_had_sent(plant: Plant) -> None:
+    """It sent nothing more, its zeros took the place of its counters, and the run was taken to be finished."""
+    plant.report(0, sent=40, done=33)
+    plant.rota.stop_sources()
+    assert not plant.rota.all_sent()  # nobody has said yet that it has stopped
+    plant.halt(0, 40)
+    assert plant.rota.all_sent()
+    plant.die(0)
+    assert not plant.rota.all_sent()  # not all of its replicas are there again
+    assert plant.begin(0) == Position(0, 0, until=40)
+    assert plant.halt(0, 0).until == 40
+    plant.report(0)
+    assert not plant.rota.all_sent()
+    plant.report(0, sent=40, done=12)
+    assert plant.rota.all_sent()
+
+
+def test_a_shift_that_was_dead_when_it_was_stopped_sends_again_what_it_was_heard_to_have_sent(plant: Plant) -> None:
+    plant.begin(0)
+    plant.report(0, sent=40, done=33)
+    plant.die(0)
+    plant.rota.stop_sources()
+    plant.report(0)  # zeros, of the new generation
+    assert plant.begin(0) == Position(0, 0)
+    assert plant.halt(0, 0).until == 40
+    assert not plant.rota.all_sent()
+    plant.report(0, sent=40, done=40)
+    assert plant.rota.all_sent()
+
+
+def test_a_shift_that_is_stopped_before_it_has_caught_up_catches_up(plant: Plant) -> None:
+    plant.begin(0)
+    plant.report(0, sent=40, done=33)
+    plant.die(0)
+    plant.begin(0)
+    plant.report(0, sent=5)
+    plant.die(0)
+    plant.begin(0)
+    plant.report(0, sent=20)
+    plant.rota.stop_sources()
+    assert plant.halt(0, 22).until == 40
+
+
+def test_a_shift_that_has_caught_up_stops_where_it_is(plant: Plant) -> None:
+    plant.begin(0)
+    plant.report(0, sent=40, done=33)
+    plant.die(0)
+    plant.begin(0)
+    plant.rota.answer(BatchEnd(1, *SLOT, 0, 60))
+    plant.rota.stop_sources()
+    assert plant.begin(0, batch=1) == Position(1, 60)
+    assert plant.halt(0, 60).until == 60
+
+
+def test_what_a_shift_owed_its_successor_owes(plant: Plant) -> None:
+    plant.begin(0)
+    plant.report(0, sent=40, done=33)
+    plant.die(0, generation=9)
+    plant.begin(0)
+    plant.report(0, sent=5)
+    taking = plant.take_over()
+    plant_ready_and_halted(plant, 5)
+    taking.done()
+    plant.rota.stop_sources()
+    assert plant.begin(1).position == 5
+    assert plant.halt(1, 5).until == 40
+    plant.rota.stop()
+
+
+def test_a_shift_that_finishes_has_sent_all_too(plant: Plant) -> None:
+    plant.report(0, sent=40, done=33)
+    taking = plant.take_over()
+    plant_ready_and_halted(plant, 40)
+    taking.done()
+    assert plant.rota.all_sent()
+    plant.die(0, generation=9)
+    plant.report(0)
+    assert not plant.rota.all_sent()
+    plant.rota.stop()
+
+
+def test_a_slot_that_halts_after_the_next_shift_took_over_goes_on_to_where_that_began(plant: Plant) -> None:
+    """It had halted, died and asked where to start before the take-over, and says afterwards that it stands still."""
+    plant.report(0, sent=40, done=33)
+    plant.die(0, generation=9)
+    taking = plant.take_over()
+    plant_ready_and_halted(plant, 40)
+    taking.done()
+    assert plant.halted(0, 0).until == 40
     plant.rota.stop()
 
 
