@@ -31,9 +31,9 @@ class Halting:
     def stop(self) -> None:
         """No source sends any more, whichever shift takes over."""
         with self._lock:
-            self.for_good = True
-            if not self._routing.current.stopping:
-                self._halt()
+            if not self.for_good:
+                self.for_good = True
+                self._halt()  # also in a pause: a slot that has not caught up is told to
 
     def pause(self) -> None:
         """No source sends until `resume` or `hand_over`."""
@@ -77,10 +77,8 @@ class Halting:
         slot = (said.source, said.slot)
         with self._lock:
             if said.version >= self._since and not shift.left:
-                if not self.for_good:
-                    shift.halted[slot] = said.position
-                elif slot not in shift.halted:
-                    shift.halted[slot] = max(said.position, shift.owed.get(slot, 0))
+                before = (shift.halted.get(slot, 0), shift.owed.get(slot, 0)) if self.for_good else ()
+                shift.halted[slot] = max((said.position, *before))
             return Position(said.batch, said.position, self._until(shift, slot))
 
     def _until(self, shift: Shift, slot: Slot) -> int | None:

@@ -214,7 +214,7 @@ class Rota:
         ledger, positions = self._books.ledger, self._books.positions
         if shift.source_slots - shift.halted.keys() or shift.replicas - ledger.heard(shift.supervisor.generation):
             return False
-        for slot, position in shift.halted.items():
+        for slot, position in dict(shift.halted).items():
             batch, sent = ledger.newest(shift.number, slot)
             if positions.start(batch, slot) + sent != position:
                 return False

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock.engine.halting import Halting
@@ -84,6 +84,7 @@ DOINGS = ("work", "report", "die", "end_batch", "pause", "resume", "stop")
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from(DOINGS), max_size=25))
+@example(["work", "report", "die", "pause", "work", "stop"])  # it halted, for the pause, before it had caught up
 def test_a_source_that_is_stopped_ends_where_it_was_heard_to_be_and_stays_there(doings: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         source = Source(Path(folder))

@@ -6,130 +6,18 @@ import os
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from penstock.engine import rota as rotas
-from penstock.engine.handovers import Handovers
-from penstock.engine.layout import lay_out
-from penstock.engine.ledger import Ledger
-from penstock.engine.messages import BatchEnd, Halted, Position, Report, Reports, StartQuery
+from penstock.engine.messages import BatchEnd, Halted, Position, StartQuery
 from penstock.engine.numbers import first_batch
 from penstock.engine.positions import Positions
-from penstock.engine.rota import Books, Rota
-from penstock.engine.routing import RoutingTable
 from penstock.engine.shifts import check_pools
 from penstock.errors import EngineError, InputError
-from penstock.metrics.counters import ReplicaCounters
 from penstock.topology import Topology
 
-SLOT = ("s", 0)
-
-
-class Watched:
-    """A supervisor whose query is in the test's hands."""
-
-    def __init__(self, number: int) -> None:
-        self.generation = number
-        self.restarts = 0
-        self.failure: EngineError | None = None
-        self.started = self.stopped = False
-
-    def start(self) -> None:
-        self.started = True
-
-    def stop(self) -> None:
-        self.stopped = True
-
-
-class Plant:
-    """A rota over one source and one operator whose replicas say what the test has them say."""
-
-    def __init__(self, folder: Path, ready_within_s: float = 5.0) -> None:
-        self.topology = Topology("t", pool=2)
-        self.topology.operator("o", print, inputs=self.topology.source("s"))
-        self.layout = lay_out(self.topology, {"o": [0, 1]})
-        self.routing = RoutingTable(self.topology, {})
-        self.ledger = Ledger(self.topology)
-        self.positions = Positions(folder / "positions.json")
-        self.positions.begin(0, {SLOT: 0})
-        self.supervisors: list[Watched] = []
-        self.handovers = Handovers(self.routing, {}, 1.0)
-        books = Books(self.routing, self.ledger, self.positions, lambda _: True, self.handovers)
-        log_file = folder / "spark.log"
-        self.rota = Rota(books, self._supervisor, ready_within_s=ready_within_s, log_file=log_file)
-
-    def _supervisor(self, shift: int, layout: Any) -> Any:
-        assert layout is self.layout
-        self.supervisors.append(Watched(shift))
-        return self.supervisors[shift]
-
-    def report(self, shift: int, *, sent: int = 0, done: int = 0, generation: int | None = None) -> None:
-        """What all replicas of a shift have done in its first batch."""
-        of = self.supervisors[shift].generation if generation is None else generation
-        batch = first_batch(shift)
-        reports = [
-            Report(of, batch, "s", 0, ReplicaCounters(processed=sent, sent={"o": sent})),
-            Report(of, batch, "o", 0, ReplicaCounters(received={"s": done}, processed=done)),
-            Report(of, batch, "o", 1, ReplicaCounters()),
-        ]
-        self.ledger.enter(Reports("host", shift, 0, reports), now_s=0.0)
-
-    def die(self, shift: int, generation: int | None = None) -> None:
-        """The query of a shift is started again."""
-        died = self.supervisors[shift]
-        died.generation = died.generation + 1 if generation is None else generation
-
-    def begin(self, shift: int, batch: int = 0) -> Position:
-        """The source slot of a shift asks where its batch starts."""
-        return self.rota.answer(StartQuery(self.supervisors[shift].generation, *SLOT, first_batch(shift) + batch))
-
-    def halt(self, shift: int, position: int) -> Position:
-        """The source slot of a shift says where it has stopped, once it is told to."""
-        until(lambda: self.routing.current.stopping)
-        return self.halted(shift, position)
-
-    def halted(self, shift: int, position: int) -> Position:
-        """The source slot of a shift says where it has stopped."""
-        asked = Halted(self.supervisors[shift].generation, *SLOT, first_batch(shift), position, self.version)
-        return self.rota.answer(asked)
-
-    @property
-    def version(self) -> int:
-        return self.routing.current.version
-
-    def take_over(self) -> Taking:
-        return Taking(self.rota, self.layout)
-
-
-class Taking:
-    """A take-over in a thread of its own."""
-
-    def __init__(self, rota: Rota, layout: Any) -> None:
-        self.error: Exception | None = None
-        self.pause_s = -1.0
-        self._work = lambda: rota.take_over(layout)
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self.pause_s = self._work()
-        except Exception as error:
-            self.error = error
-
-    def done(self) -> Taking:
-        self._thread.join(10)
-        assert not self._thread.is_alive()
-        return self
-
-
-def until(true: Any, timeout_s: float = 5.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
+from .rota_plant import SLOT, Plant, plant_ready_and_halted, until
 
 
 @pytest.fixture
@@ -175,12 +63,6 @@ def test_the_last_shift_ends_once_it_has_finished_and_its_counts_stay(plant: Pla
         plant.rota.answer(StartQuery(0, *SLOT, 0))
     assert plant.rota.answer(BatchEnd(0, *SLOT, 0, 40)) == Position(0, 40)  # Spark ends what it stops
     assert plant.positions.shifts() == {1}
-
-
-def plant_ready_and_halted(plant: Plant, position: int) -> None:
-    until(lambda: len(plant.supervisors) == 2)
-    plant.report(1)
-    plant.halt(0, position)
 
 
 def test_a_last_shift_that_dies_sends_again_what_it_had_sent_and_no_more(plant: Plant) -> None:
@@ -343,135 +225,6 @@ def test_a_halt_from_before_is_not_taken_for_one_of_now(plant: Plant) -> None:
     plant.halt(0, 12)
     taking.done()
     assert plant.rota.answer(StartQuery(1, *SLOT, first_batch(1))).position == 12
-    plant.rota.stop()
-
-
-def test_sources_that_were_stopped_stay_stopped_in_the_next_shift(plant: Plant) -> None:
-    plant.rota.stop_sources()
-    plant.halt(0, 9)
-    taking = plant.take_over()
-    until(lambda: len(plant.supervisors) == 2)
-    plant.report(1)
-    assert taking.done().error is None
-    assert (plant.routing.current.shift, plant.routing.current.stopping) == (1, True)
-    plant.rota.stop()
-
-
-def test_sources_that_are_stopped_while_a_shift_takes_over_stay_stopped(plant: Plant) -> None:
-    """The end of the pause let them send again."""
-    taking = plant.take_over()
-    until(lambda: len(plant.supervisors) == 2)
-    plant.report(1)
-    until(lambda: plant.routing.current.stopping)
-    plant.rota.stop_sources()
-    plant.halt(0, 40)
-    assert taking.done().error is None
-    assert (plant.routing.current.shift, plant.routing.current.stopping) == (1, True)
-    plant.rota.stop()
-
-
-def test_sources_that_are_stopped_stay_stopped_when_a_take_over_fails(
-    plant: Plant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rotas, "HALT_WITHIN_S", 0.3)
-    taking = plant.take_over()
-    until(lambda: len(plant.supervisors) == 2)
-    plant.report(1)
-    until(lambda: plant.routing.current.stopping)
-    plant.rota.stop_sources()
-    assert "sources did not stop" in str(taking.done().error)
-    assert (plant.routing.current.shift, plant.routing.current.stopping) == (0, True)
-
-
-def test_a_shift_that_dies_while_it_is_stopped_sends_again_what_it_had_sent(plant: Plant) -> None:
-    """It sent nothing more, its zeros took the place of its counters, and the run was taken to be finished."""
-    plant.report(0, sent=40, done=33)
-    plant.rota.stop_sources()
-    assert not plant.rota.all_sent()  # nobody has said yet that it has stopped
-    plant.halt(0, 40)
-    assert plant.rota.all_sent()
-    plant.die(0)
-    assert not plant.rota.all_sent()  # not all of its replicas are there again
-    assert plant.begin(0) == Position(0, 0, until=40)
-    assert plant.halt(0, 0).until == 40
-    plant.report(0)
-    assert not plant.rota.all_sent()
-    plant.report(0, sent=40, done=12)
-    assert plant.rota.all_sent()
-
-
-def test_a_shift_that_was_dead_when_it_was_stopped_sends_again_what_it_was_heard_to_have_sent(plant: Plant) -> None:
-    plant.begin(0)
-    plant.report(0, sent=40, done=33)
-    plant.die(0)
-    plant.rota.stop_sources()
-    plant.report(0)  # zeros, of the new generation
-    assert plant.begin(0) == Position(0, 0)
-    assert plant.halt(0, 0).until == 40
-    assert not plant.rota.all_sent()
-    plant.report(0, sent=40, done=40)
-    assert plant.rota.all_sent()
-
-
-def test_a_shift_that_is_stopped_before_it_has_caught_up_catches_up(plant: Plant) -> None:
-    plant.begin(0)
-    plant.report(0, sent=40, done=33)
-    plant.die(0)
-    plant.begin(0)
-    plant.report(0, sent=5)
-    plant.die(0)
-    plant.begin(0)
-    plant.report(0, sent=20)
-    plant.rota.stop_sources()
-    assert plant.halt(0, 22).until == 40
-
-
-def test_a_shift_that_has_caught_up_stops_where_it_is(plant: Plant) -> None:
-    plant.begin(0)
-    plant.report(0, sent=40, done=33)
-    plant.die(0)
-    plant.begin(0)
-    plant.rota.answer(BatchEnd(1, *SLOT, 0, 60))
-    plant.rota.stop_sources()
-    assert plant.begin(0, batch=1) == Position(1, 60)
-    assert plant.halt(0, 60).until == 60
-
-
-def test_what_a_shift_owed_its_successor_owes(plant: Plant) -> None:
-    plant.begin(0)
-    plant.report(0, sent=40, done=33)
-    plant.die(0, generation=9)
-    plant.begin(0)
-    plant.report(0, sent=5)
-    taking = plant.take_over()
-    plant_ready_and_halted(plant, 5)
-    taking.done()
-    plant.rota.stop_sources()
-    assert plant.begin(1).position == 5
-    assert plant.halt(1, 5).until == 40
-    plant.rota.stop()
-
-
-def test_a_shift_that_finishes_has_sent_all_too(plant: Plant) -> None:
-    plant.report(0, sent=40, done=33)
-    taking = plant.take_over()
-    plant_ready_and_halted(plant, 40)
-    taking.done()
-    assert plant.rota.all_sent()
-    plant.die(0, generation=9)
-    plant.report(0)
-    assert not plant.rota.all_sent()
-    plant.rota.stop()
-
-
-def test_a_slot_that_halts_after_the_next_shift_took_over_goes_on_to_where_that_began(plant: Plant) -> None:
-    """It had halted, died and asked where to start before the take-over, and says afterwards that it stands still."""
-    plant.report(0, sent=40, done=33)
-    plant.die(0, generation=9)
-    taking = plant.take_over()
-    plant_ready_and_halted(plant, 40)
-    taking.done()
-    assert plant.halted(0, 0).until == 40
     plant.rota.stop()
 
 
