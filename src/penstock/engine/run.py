@@ -78,7 +78,7 @@ class Run:
         self._stopped = threading.Event()
         self.clock = SteadyClock(self._stopped)
         self._office: Office | None = None
-        self._drain, self._lock = Drain(self._asked), contextlib.ExitStack()
+        self._drain, self._lock = Drain(self._asked_at_the_end), contextlib.ExitStack()
         self._feed = UtilisationFeed(self.counters, self._routing.use)
 
     # ── life ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -282,6 +282,10 @@ class Run:
     def _asked(self) -> RunCounters | None:
         self._raise_if_failed()
         return self.counters() if self._at_work.ask_all(1.0) and self._at_work.all_sent() else None
+
+    def _asked_at_the_end(self) -> RunCounters | None:
+        counters = self._asked()
+        return counters if self._all_sent() else None  # a query that has died meanwhile sends again
 
     def _shut_down(self) -> None:
         self._stopped.set()
