@@ -19,7 +19,7 @@ from penstock.sources import TraceSource
 from penstock.topology import Topology
 from penstock.workload import constant
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 
 def zipf_words(count: int, keys: int = 300, seed: int = 1) -> list[str]:
