@@ -89,9 +89,12 @@ def test_a_killed_worker_is_recovered_and_the_database_holds_every_event_once(tm
     """SIGKILL of a Python worker: the query dies, is started again, and what it repeats is recognised."""
     database = tmp_path / "events.db"
     tweets = find_app("complex").payloads(PayloadOptions())
-    count, rate = 4000, 250.0
+    count, rate = 3000, 250.0
     with Run(topology(database, pool=2), TraceSource(constant(rate, count / rate), tweets)) as run:
-        time.sleep(5)
+        deadline = time.monotonic() + 60
+        while run.counters().operators["store"].total.processed < 500:
+            assert time.monotonic() < deadline, "fewer than 500 events were stored in time"
+            time.sleep(0.1)
         victim = run.places()["sentiment", 0].pid
         os.kill(victim, signal.SIGKILL)
         assert run.wait(150)

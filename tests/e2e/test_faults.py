@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,6 @@ from penstock.apps import AppOptions, PayloadOptions, find_app
 from penstock.control.declare import declared
 from penstock.control.loop import Loop, Parts
 from penstock.control.monitor import Monitor
-from penstock.control.step import Step
 from penstock.engine.run import Run
 from penstock.metrics.interval import IntervalRules
 from penstock.metrics.recorder import Recorder
@@ -29,7 +29,7 @@ from penstock.workload import constant
 pytestmark = pytest.mark.timeout(240)
 
 RATE = 120.0
-CUT_S = 10.0
+CUT_S = 7
 
 
 class FullDisk:
@@ -50,43 +50,51 @@ def twitter(folder: Path) -> Topology:
     return find_app("twitter").build(options)
 
 
+def until(true: Callable[[], object], timeout_s: float = 60.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not true():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.1)
+
+
+def whole(loop: Loop) -> bool | None:
+    """Whether all replicas were heard of in the last interval; None before there was one."""
+    seen = loop.state.seen
+    return None if seen is None or seen.snapshot is None else not seen.snapshot.incomplete
+
+
 def test_a_cut_channel_and_a_full_disk(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """For 10 s no replica hears the driver and the store's disk is full; 120 events/s go on as before."""
+    """No replica hears the driver, and the store's disk is full, while 120 events/s go on as before for 7 s and more.
+
+    The source is longer than the test, which ends when it has seen what it wants.
+    """
     caplog.set_level(logging.WARNING)
     topology, disk = twitter(tmp_path), FullDisk()
-    source = TraceSource(constant(RATE, 34), find_app("twitter").payloads(PayloadOptions()))
-    steps: list[Step] = []
+    source = TraceSource(constant(RATE, 200), find_app("twitter").payloads(PayloadOptions()))
     with Run(topology, source) as run:
         rules = IntervalRules(1.0, declared(topology), stale_after_s=1.0)
         recorder = Recorder(disk.write, retry_s=0.2)
         loop = Loop(Parts(Monitor(run, rules), guarded(Psps()), run, recorder=recorder), run.clock)
         control = threading.Thread(target=loop.run, args=(run.stopped,))
         control.start()
-        time.sleep(8)
+        until(lambda: sum(len(ids) for ids in run.active.values()) > 4 and disk.written)  # psps has sized the app
         run.cut_channel(True)
         disk.full = True
-        time.sleep(2)  # the interval that was under way may still be acted on
-        sized = run.active
-        before = len(collected(tmp_path))
-        for _ in range(int(CUT_S)):
-            time.sleep(1)
-            steps.append(loop.state.seen or pytest.fail("the loop has not seen an interval"))
-        during = len(collected(tmp_path)) - before
-        held = run.active
+        until(lambda: whole(loop) is False)  # what was under way may still be acted on before
+        sized, before, written = run.active, len(collected(tmp_path)), len(disk.written)
+        until(lambda: len(collected(tmp_path)) > before + CUT_S * RATE)
+        held, seen = run.active, whole(loop)
         run.cut_channel(False)
         disk.full = False
-        assert run.wait(60)
-        recovered = loop.state.seen
+        until(lambda: whole(loop) and len(disk.written) > written + CUT_S)
+        run.stop_sources()
+        assert run.wait_drained(60)
+        count = run.fresh_counters().sources["tweets"]
     control.join(10)
     state = recorder.close()
-    assert sum(len(ids) for ids in sized.values()) > 4, "psps had sized the app before the cut"
+    assert seen is False
     assert {name: len(ids) for name, ids in held.items()} == {name: len(ids) for name, ids in sized.items()}
-    assert during > 0.7 * RATE * CUT_S
-    assert any(step.snapshot is not None and step.snapshot.incomplete for step in steps)
-    assert recovered is not None
-    assert recovered.snapshot is not None
-    assert not recovered.snapshot.incomplete
     assert state.lost == 0
-    assert len(disk.written) == state.written > 20
+    assert len(disk.written) == state.written
     assert "disk is full" in caplog.text
-    assert len({event_id for event_id, _ in collected(tmp_path)}) == source.total
+    assert len({event_id for event_id, _ in collected(tmp_path)}) == count

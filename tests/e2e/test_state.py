@@ -62,7 +62,7 @@ def kill_a_worker(driver: subprocess.Popen[bytes]) -> None:
     children = psutil.Process(driver.pid).children(recursive=True)
     daemons = [child for child in children if "penstock.engine.daemon" in command_of(child)]
     forked = {daemon.pid for daemon in daemons}
-    workers = [daemon for daemon in daemons if daemon.ppid() in forked]
+    workers = [daemon for daemon in daemons if parent_of(daemon) in forked]
     workers[len(workers) // 2].kill()
 
 
@@ -72,6 +72,14 @@ def command_of(process: psutil.Process) -> list[str]:
         return process.cmdline()
     except psutil.Error:
         return []
+
+
+def parent_of(process: psutil.Process) -> int | None:
+    """None of one that has just ended."""
+    try:
+        return process.ppid()
+    except psutil.Error:
+        return None
 
 
 def check_counts(folder: Path, words: list[str]) -> None:

@@ -23,8 +23,6 @@ from penstock.infra.worker import executor_here
 
 pytestmark = pytest.mark.timeout(300)
 
-LONG_S = 5.0
-
 
 def until(true: Callable[[], object], timeout_s: float = 60.0) -> None:
     deadline = time.monotonic() + timeout_s
@@ -39,9 +37,15 @@ def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pydict({"executor": [executor_here() or "none"]})
 
 
-def told_late(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    time.sleep(LONG_S)
-    yield from told(batches)
+class ToldLate:
+    """Answers when its executor's file is in the folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        until(lambda: (self.folder / (executor_here() or "none")).exists())
+        yield from told(batches)
 
 
 def asked(spark: SparkSession, function: Callable[..., Any], count: int) -> list[str]:
@@ -65,14 +69,16 @@ def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSess
         session.stop()
 
 
-def test_an_executor_leaves_when_its_tasks_have_ended_and_another_comes_when_asked_for(spark: SparkSession) -> None:
+def test_an_executor_leaves_when_its_tasks_have_ended_and_another_comes_when_asked_for(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     executors = Executors(spark)
     until(lambda: executors.ready() == {"0", "1"})
     assert executors.ids() == ("0", "1")
     assert set(asked(spark, told, 4)) == {"0", "1"}
 
     long: list[str] = []
-    running = threading.Thread(target=lambda: long.extend(asked(spark, told_late, 4)))
+    running = threading.Thread(target=lambda: long.extend(asked(spark, ToldLate(tmp_path), 4)))
     running.start()
     tracker = spark.sparkContext.statusTracker()
     until(lambda: any(tracker.getStageInfo(one).numActiveTasks == 4 for one in tracker.getActiveStageIds()))  # type: ignore[union-attr]
@@ -80,7 +86,10 @@ def test_an_executor_leaves_when_its_tasks_have_ended_and_another_comes_when_ask
     executors.decommission("0")  # once more changes nothing
     assert executors.leaving() == {"0"}
     assert executors.ids() == ("0", "1")
+    (tmp_path / "1").touch()
     assert set(asked(spark, told, 6)) == {"1"}  # no new tasks there
+    assert executors.ids() == ("0", "1")
+    (tmp_path / "0").touch()
     running.join()
     assert sorted(long) == ["0", "0", "1", "1"]  # the long ones were not killed
 

@@ -67,7 +67,7 @@ def test_any_streaming_dataframe(collected_in: Path) -> None:
         deadline = time.monotonic() + 60
         while run.counters().operators["end"].total.processed < 500 and time.monotonic() < deadline:
             time.sleep(0.2)
-        assert run.stop(30)
+        assert run.stop(60)
         processed = run.counters().operators["end"].total.processed
     finally:
         spark.stop()

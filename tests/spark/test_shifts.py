@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
 from penstock.errors import InputError
+from penstock.metrics.counters import RunCounters
 from penstock.sinks import CollectSink, collected
 from penstock.sources import TraceSource
 from penstock.topology import Topology
@@ -20,7 +22,27 @@ from penstock.workload import constant
 
 pytestmark = pytest.mark.timeout(240)
 
-COUNT, RATE = 4800, 120.0
+RATE, LONG_S = 120.0, 200.0  # far longer than any test, which ends when it has seen what it wants
+
+
+def until(true: Callable[[], object], timeout_s: float = 60.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not true():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.1)
+
+
+def processed(run: Run, operator: str, replica: int) -> int:
+    """Events that one replica has processed."""
+    found = run.counters().operators[operator].replicas.get(replica)
+    return found.processed if found is not None else 0
+
+
+def end(run: Run) -> RunCounters:
+    """Let no more events in and wait for those that are; what the run has done."""
+    run.stop_sources()
+    assert run.wait_drained(90)
+    return run.fresh_counters()
 
 
 def passed(event: dict[str, Any]) -> dict[str, Any]:
@@ -31,28 +53,30 @@ def test_pools_shrink_and_grow_while_events_flow(collected_in: Path) -> None:
     topology = Topology("generations", pool=4)
     first = topology.operator("first", passed, inputs=topology.source("numbers"))
     topology.operator("end", CollectSink(collected_in), inputs=first, grouping="load_balancing")
-    source = TraceSource(constant(RATE, COUNT / RATE), [{"n": n} for n in range(COUNT)])
-    options = RunOptions(source_slots=2)
-    with Run(topology, source, replicas={"end": 2}, options=options) as run:
-        time.sleep(3)
+    source = TraceSource(constant(RATE, LONG_S), [{}])
+    with Run(topology, source, replicas={"end": 2}, options=RunOptions(source_slots=2)) as run:
+        until(lambda: processed(run, "end", 1) > 50)
         with pytest.raises(InputError, match=r"operator 'end'.*: its pool must have the active replicas"):
             run.lay_out_anew({"first": [0, 1], "end": [0]})
         small = {"first": (0, 2), "end": (0, 1)}
         pauses = [run.lay_out_anew(small)]
         assert run.pools == small
+        before = processed(run, "first", 2)
         run.set_replicas("first", [2])
-        time.sleep(2)
+        until(lambda: processed(run, "first", 2) > before + 100)
         pauses.append(run.lay_out_anew({"first": range(4), "end": range(4)}))
         run.set_replicas("end", 4)
-        assert run.wait(100)
-        counters = run.fresh_counters()
-        restarts = counters.restarts
-    got = collected(collected_in)
-    assert sorted(event["n"] for _, event in got) == list(range(COUNT))
-    assert counters.sources == {"numbers": COUNT}
-    assert {name: one.total.processed for name, one in counters.operators.items()} == {"first": COUNT, "end": COUNT}
-    assert counters.operators["end"].replicas[3].processed > 0
-    assert restarts == 0
+        until(lambda: processed(run, "end", 3) > 50)
+        counters = end(run)
+    ids = sorted(int(event_id) for event_id, _ in collected(collected_in))
+    even, odd = ([number for number in ids if number % 2 == slot] for slot in (0, 1))
+    assert even == list(range(0, 2 * len(even), 2))
+    assert odd == list(range(1, 2 * len(odd), 2))
+    assert counters.sources == {"numbers": len(ids)}
+    assert {name: one.total.processed for name, one in counters.operators.items()} == dict.fromkeys(
+        ("first", "end"), len(ids)
+    )
+    assert counters.restarts == 0
     assert max(pauses) < 5
     print(f"events stood still for {', '.join(f'{pause:.2f}' for pause in pauses)} s")
 
@@ -68,19 +92,21 @@ def test_state_goes_along_with_the_next_shift(collected_in: Path) -> None:
     topology = Topology("words", pool=3)
     counts = topology.operator("count", count, inputs=topology.source("words"), key="word", key_groups=16)
     topology.operator("end", CollectSink(collected_in), inputs=counts)
-    source = TraceSource(constant(100.0, 30.0), [{"word": word} for word in words])
+    source = TraceSource(constant(RATE, LONG_S), [{"word": word} for word in words])
     with Run(topology, source, replicas={"count": 2}) as run:
-        time.sleep(3)
+        until(lambda: processed(run, "count", 1) > 50)
         run.set_replicas("count", 3)
         pauses = [run.lay_out_anew(run.pools)]
         run.set_replicas("count", [2])  # waits until the next shift has the state
-        assert run.wait_settled(30)
+        assert run.wait_settled(60)
         pauses.append(run.lay_out_anew(run.pools))
-        assert run.wait(100)
-        counters = run.fresh_counters()
+        before = processed(run, "count", 2)
+        until(lambda: processed(run, "count", 2) > before + 100)
+        counters = end(run)
+    sent = [words[n % len(words)] for n in range(counters.sources["words"])]
     stored = [(event["word"], event["count"]) for _, event in collected(collected_in)]
     assert sorted(stored) == sorted(
-        (word, number) for word, total in Counter(words).items() for number in range(1, total + 1)
+        (word, number) for word, total in Counter(sent).items() for number in range(1, total + 1)
     )
     assert counters.operators["count"].total.groups_moved > 0
     assert counters.restarts == 0

@@ -6,6 +6,7 @@ import logging
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from penstock.sources import TraceSource
 from penstock.topology import Topology
 from penstock.workload import constant
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 
 def zipf_words(count: int, keys: int = 300, seed: int = 1) -> list[str]:
@@ -43,8 +44,16 @@ def word_count(folder: Path, pool: int = 4) -> Topology:
     return topology
 
 
-def source_of(words: list[str], rate: float) -> TraceSource:
-    return TraceSource(constant(rate, len(words) / rate), [{"word": word} for word in words])
+def source_of(words: list[str], rate: float, times: int = 1) -> TraceSource:
+    """The words in turn; with many `times` it is longer than any test, which ends when it has seen what it wants."""
+    return TraceSource(constant(rate, times * len(words) / rate), [{"word": word} for word in words])
+
+
+def until(true: Callable[[], object], timeout_s: float = 100.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not true():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.1)
 
 
 def counted(folder: Path) -> dict[str, list[int]]:
@@ -59,6 +68,7 @@ def counted(folder: Path) -> dict[str, list[int]]:
 def test_counts_are_exact_while_replicas_change(collected_in: Path) -> None:
     """Twelve changes in 12 s, over a batch that ends: every word counts 1, 2, 3, … up to how often it came."""
     words = zipf_words(6000)
+    expected = Counter(words)
     with Run(
         word_count(collected_in), source_of(words, 500), replicas={"first": 2}, options=RunOptions(checkpoint_every_s=5)
     ) as run:
@@ -66,15 +76,14 @@ def test_counts_are_exact_while_replicas_change(collected_in: Path) -> None:
             time.sleep(1)
             run.set_replicas("count", replicas)
         assert run.wait(60)
+        until(lambda: kept(run) == len(expected), 30)  # between two batches, and while they move, keys are not counted
         counters = run.fresh_counters()
         owners = run._routing.current.operators["count"].table
-    expected = Counter(words)
     assert {word: sorted(counts) for word, counts in counted(collected_in).items()} == {
         word: list(range(1, times + 1)) for word, times in expected.items()
     }
     total = counters.operators["count"].total
     assert total.processed == len(words)
-    assert total.state_keys == len(expected)
     assert total.groups_moved > 32
     assert total.moving.count == total.groups_moved
     assert counters.restarts == 0
@@ -97,6 +106,11 @@ def test_counts_are_exact_over_other_pools(collected_in: Path) -> None:
     assert total.processed == len(words)
 
 
+def kept(run: Run) -> int:
+    """Keys in the counter's state."""
+    return run.fresh_counters().operators["count"].total.state_keys
+
+
 def gets_on(run: Run) -> bool:
     """Whether the counter is at work."""
     before = run.fresh_counters().operators["count"].total.processed
@@ -104,27 +118,30 @@ def gets_on(run: Run) -> bool:
     return run.fresh_counters().operators["count"].total.processed > before > 0
 
 
+def moved(run: Run) -> int:
+    """The wish for two replicas, as often as it is dropped because the machine was slow; the groups that were moved."""
+    if len(run.active["count"]) != 2:
+        run.set_replicas("count", 2)
+    return run.fresh_counters().operators["count"].total.groups_moved
+
+
 def test_a_hand_over_that_takes_too_long_is_taken_back(collected_in: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Nobody hears of the change while the channel is cut: the query starts again under the old owners."""
     caplog.set_level(logging.WARNING)
-    words = zipf_words(6000)
-    with Run(word_count(collected_in), source_of(words, 200), options=RunOptions(handover_timeout_s=4)) as run:
-        time.sleep(2)
+    words = zipf_words(2000)
+    with Run(word_count(collected_in), source_of(words, 200, 20), options=RunOptions(handover_timeout_s=4)) as run:
+        until(lambda: gets_on(run))
         run.cut_channel(True)
         run.set_replicas("count", 3)
         assert run.active["count"] == (0, 1, 2)
-        deadline = time.monotonic() + 100
-        while run.active["count"] != (0,):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        until(lambda: run.active["count"] == (0,))
         run.cut_channel(False)
-        while not gets_on(run):
-            assert time.monotonic() < deadline
-        run.set_replicas("count", 2)  # now it can
-        while not run.fresh_counters().operators["count"].total.groups_moved:
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
-        assert run.wait(90)
+        until(lambda: gets_on(run))
+        until(lambda: moved(run))  # now it can
+        run.stop_sources()
+        assert run.wait_drained(90)
+        count = run.fresh_counters().sources["words"]
     assert "operator 'count': key groups [11, 12, 13" in caplog.text
     assert "waiting for replicas [0]: they stay" in caplog.text
-    assert {word: max(counts) for word, counts in counted(collected_in).items()} == Counter(words)
+    sent = Counter(words[n % len(words)] for n in range(count))
+    assert {word: max(counts) for word, counts in counted(collected_in).items()} == sent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,7 +41,8 @@ class ExecutorWorkers:
     """Executors as workers that host `capacity` active replicas each.
 
     A worker that was added gets the next executor that registers. An executor that nobody added, as when the cluster
-    replaces a lost one, is a worker too. One that was removed is no longer listed, and costs until it is gone.
+    replaces a lost one, is a worker too. One that was removed is no longer listed, and costs until it is gone. Several
+    threads may use it.
     """
 
     def __init__(self, executors: ExecutorPort, capacity: int, now: Callable[[], float] = time.monotonic) -> None:
@@ -51,22 +53,25 @@ class ExecutorWorkers:
         self._gone_soon: dict[str, float] = {}  # executors that leave, and since when they cost
         self._ended_s = 0.0
         self._count = 0
+        self._lock = threading.Lock()  # nothing that is asked of Spark here takes long
         self._look()
 
     @property
     def seconds(self) -> float:
         """Worker-seconds so far."""
-        self._look()
-        since = [one.since_s for one in self._workers.values()] + list(self._gone_soon.values())
-        return self._ended_s + sum(self._now() - since_s for since_s in since)
+        with self._lock:
+            self._look()
+            since = [one.since_s for one in self._workers.values()] + list(self._gone_soon.values())
+            return self._ended_s + sum(self._now() - since_s for since_s in since)
 
     def list(self) -> Sequence[Worker]:
         """The workers that start, are available or drain; the oldest first."""
-        self._look()
-        return [
-            Worker(name=name, region=REGION, capacity=self._size.capacity, state=one.state)
-            for name, one in self._workers.items()
-        ]
+        with self._lock:
+            self._look()
+            return [
+                Worker(name=name, region=REGION, capacity=self._size.capacity, state=one.state)
+                for name, one in self._workers.items()
+            ]
 
     def sizes(self) -> Mapping[str, Sequence[WorkerSize]]:
         """One size: an executor."""
@@ -74,39 +79,45 @@ class ExecutorWorkers:
 
     def add(self, region: str = REGION, size: WorkerSize | None = None) -> str:  # noqa: ARG002 - there is one of each
         """Ask for one executor more."""
-        self._look()
-        name = self._named(_Known(self._now()))
-        self._ask()
-        return name
+        with self._lock:
+            self._look()
+            name = self._named(_Known(self._now()))
+            self._ask()
+            return name
 
     def drain(self, name: str) -> None:
         """Put nothing more on it."""
-        self._known(name).state = WorkerState.DRAINING
+        with self._lock:
+            self._known(name).state = WorkerState.DRAINING
 
     def restore(self, name: str) -> None:
         """Make a draining worker available again."""
-        one = self._known(name)
-        one.state = WorkerState.STARTING if one.executor is None else WorkerState.AVAILABLE
+        with self._lock:
+            one = self._known(name)
+            one.state = WorkerState.STARTING if one.executor is None else WorkerState.AVAILABLE
 
     def remove(self, name: str) -> None:
         """Let its executor leave, or ask for it no longer if it never came."""
-        one = self._known(name)
-        if one.executor is not None:
-            self._executors.decommission(one.executor)
-            self._gone_soon[one.executor] = one.since_s
-        else:
-            self._ended_s += self._now() - one.since_s
-        del self._workers[name]
-        self._ask()
+        with self._lock:
+            one = self._known(name)
+            if one.executor is not None:
+                self._executors.decommission(one.executor)
+                self._gone_soon[one.executor] = one.since_s
+            else:
+                self._ended_s += self._now() - one.since_s
+            del self._workers[name]
+            self._ask()
 
     def executors(self, name: str) -> tuple[str, ...]:
         """The executor of a worker; none while it starts."""
-        executor = self._known(name).executor
+        with self._lock:
+            executor = self._known(name).executor
         return () if executor is None else (executor,)
 
     def named(self, host: str) -> str | None:
         """The worker that an executor is; replicas on it report its number."""
-        return next((name for name, one in self._workers.items() if one.executor == host), None)
+        with self._lock:
+            return next((name for name, one in self._workers.items() if one.executor == host), None)
 
     def _look(self) -> None:
         """Take in what has registered and what is gone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
@@ -50,6 +51,7 @@ class StandaloneCluster:
     """A Master and Workers on the loopback interface. Use it as a context manager, or call `start` and `stop`.
 
     A Worker is available when the Master has it as alive. All processes end with this one, unless they are to last.
+    Several threads may use it: one that waits for a process to end, or for an answer, keeps no other waiting.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class StandaloneCluster:
         self._workers: dict[str, _Started] = {}
         self._ended_s = 0.0
         self._count = 0
+        self._lock = threading.Lock()  # over all that is known of the Workers
 
     @property
     def url(self) -> str:
@@ -103,8 +106,9 @@ class StandaloneCluster:
 
     def stop(self) -> None:
         """Stop all Workers, then the Master."""
-        for name in list(self._workers):
-            self.remove(name)
+        while self._workers:  # others may come and go meanwhile
+            for name, one in self._now_known():
+                self._end(name, one)
         if self._master is not None:
             end_process(self._master)
             self._master = None
@@ -118,20 +122,24 @@ class StandaloneCluster:
     @property
     def seconds(self) -> float:
         """Worker-seconds so far."""
-        return self._ended_s + sum(self._now() - one.since_s for one in self._workers.values())
+        with self._lock:
+            return self._ended_s + sum(self._now() - one.since_s for one in self._workers.values())
 
     def list(self) -> Sequence[Worker]:
         """The Workers whose processes run, the oldest first."""
-        for name in [name for name, one in self._workers.items() if not is_running(one.process)]:
+        known = self._now_known()
+        for name in [name for name, one in known if not is_running(one.process)]:
             self._forget(name)
-        alive = self._alive() if any(one.state is WorkerState.STARTING for one in self._workers.values()) else set()
-        for one in self._workers.values():
-            if one.state is WorkerState.STARTING and one.port in alive:
-                one.state = WorkerState.AVAILABLE
+        alive = self._alive() if any(one.state is WorkerState.STARTING for _, one in known) else set()
         capacity = self.options.capacity
-        return [
-            Worker(name=name, region=REGION, capacity=capacity, state=one.state) for name, one in self._workers.items()
-        ]
+        with self._lock:
+            for one in self._workers.values():
+                if one.state is WorkerState.STARTING and one.port in alive:
+                    one.state = WorkerState.AVAILABLE
+            return [
+                Worker(name=name, region=REGION, capacity=capacity, state=one.state)
+                for name, one in self._workers.items()
+            ]
 
     def sizes(self) -> Mapping[str, Sequence[WorkerSize]]:
         """One size, of this machine."""
@@ -139,28 +147,30 @@ class StandaloneCluster:
 
     def add(self, region: str = REGION, size: WorkerSize | None = None) -> str:  # noqa: ARG002 - there is one of each
         """Start a Worker."""
-        self._count += 1
-        name, port, web_port = f"worker-{self._count}", free_port(), free_port()
+        with self._lock:
+            self._count += 1
+            name = f"worker-{self._count}"
+        port, web_port = free_port(), free_port()
         arguments = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web_port)]
         arguments += ["--cores", str(self.options.cores), "--memory", f"{self.options.memory_mb}M"]
         arguments += ["--work-dir", str(self.folder / name), self.url]
         told = {} if self._lasting else {WORKER_NAME: name}  # others look at executors, and do not know our names
-        process = self._launch("org.apache.spark.deploy.worker.Worker", arguments, name, told)
-        self._workers[name] = _Started(process, port, web_port, self._now())
+        with self._lock:  # `stop` sees every process that has been started
+            process = self._launch("org.apache.spark.deploy.worker.Worker", arguments, name, told)
+            self._workers[name] = _Started(process, port, web_port, self._now())
         return name
 
     def drain(self, name: str) -> None:
         """Put nothing more on it."""
-        self._known(name).state = WorkerState.DRAINING
+        self._turn(name, WorkerState.DRAINING)
 
     def restore(self, name: str) -> None:
         """Make a draining Worker available again."""
-        self._known(name).state = WorkerState.AVAILABLE
+        self._turn(name, WorkerState.AVAILABLE)
 
     def remove(self, name: str) -> None:
         """Stop it, and with it its executors."""
-        end_process(self._known(name).process)
-        self._forget(name)
+        self._end(name, self._known(name))
 
     def executors(self, name: str) -> tuple[str, ...]:
         """The executors that run on a Worker, by their numbers in the application; for one application at a time."""
@@ -178,7 +188,7 @@ class StandaloneCluster:
     def processes(self) -> dict[str, tuple[int, int]]:
         """Process id and port of the Master and of every Worker, by name."""
         master = {"master": (self._master.pid, self._port)} if self._master else {}
-        return master | {name: (one.process.pid, one.port) for name, one in self._workers.items()}
+        return master | {name: (one.process.pid, one.port) for name, one in self._now_known()}
 
     def _launch(self, main: str, arguments: Sequence[str], name: str, environment: Mapping[str, str]) -> Process:
         import pyspark
@@ -193,13 +203,31 @@ class StandaloneCluster:
         command = [str(home / "bin" / "spark-class"), main, *arguments]
         return start_process(command, {**settings, **environment}, self.folder / f"{name}.log", lasting=self._lasting)
 
+    def _end(self, name: str, one: _Started) -> None:
+        end_process(one.process)
+        self._forget(name)
+
     def _forget(self, name: str) -> None:
-        self._ended_s += self._now() - self._workers.pop(name).since_s
+        """Another thread may have found out first that it has ended."""
+        with self._lock:
+            one = self._workers.pop(name, None)
+            if one is not None:
+                self._ended_s += self._now() - one.since_s
+
+    def _turn(self, name: str, state: WorkerState) -> None:
+        one = self._known(name)
+        with self._lock:
+            one.state = state
+
+    def _now_known(self) -> Sequence[tuple[str, _Started]]:
+        with self._lock:
+            return tuple(self._workers.items())
 
     def _known(self, name: str) -> _Started:
-        if name not in self._workers:
-            raise InputError(f"worker '{name}': is not running; known: {', '.join(self._workers) or 'none'}")
-        return self._workers[name]
+        known = dict(self._now_known())
+        if name not in known:
+            raise InputError(f"worker '{name}': is not running; known: {', '.join(known) or 'none'}")
+        return known[name]
 
     def _alive(self) -> set[int]:
         """The ports of the Workers that the Master has as alive."""

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -166,3 +168,28 @@ def test_whatever_happens_workers_and_executors_agree_in_the_end(actions):
     assert all(worker.state is AVAILABLE for worker in workers)
     assert len(workers) == len(world.executors.ids())
     assert world.workers.seconds <= world.now_s * (len(actions) + 2)
+
+
+def test_what_was_seen_before_another_thread_removed_a_worker_does_not_bring_it_back():
+    """The loop's thread had asked which executors are there when the other let one go: it became a worker anew."""
+    world = World()
+
+    def let_go():
+        world.workers.remove("executor-2")
+        world.executors.exit("1")
+        world.workers.list()
+
+    other = threading.Thread(target=let_go)
+
+    def ids():
+        there = tuple(world.executors.there)
+        if threading.current_thread() is threading.main_thread() and other.ident is None:
+            other.start()
+            other.join(0.3)
+        return there
+
+    world.executors.ids = ids
+    assert world.states().keys() <= {"executor-1", "executor-2"}
+    other.join(10)
+    assert world.states() == {"executor-1": AVAILABLE}
+    assert world.workers.named("1") is None

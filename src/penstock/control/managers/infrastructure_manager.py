@@ -41,8 +41,8 @@ class InfrastructureManager:
     """Every step: what came of the last orders, then the regions' proposals, granted or refused.
 
     A worker that hosts replicas is first taken out of what applications may use, and they are asked to move away; if
-    one denies that, or it is not done in time, the worker is available again. A worker that does not come up in time is
-    given up. Cheaper regions are served first where not all can be.
+    one denies that, or it is not done in time, the worker is available again, and others are asked first for a while. A
+    worker that does not come up in time is given up. Cheaper regions are served first where not all can be.
 
     Nardelli et al., "A multi-level elasticity framework for distributed data stream processing", 2019 (E2DF), §4.1.
     """
@@ -78,7 +78,9 @@ class InfrastructureManager:
         used = used_by_worker(self._ledger.workers, self._applications)
         sizes = self._workers.sizes()
         proposals = [
-            one for region in self._regions for one in region.propose(self._ledger, used, sizes[region.region])
+            one
+            for region in self._regions
+            for one in region.propose(self._ledger, used, sizes[region.region], self._spared)
         ]
         for proposal in sorted(proposals, key=_price_of_a_slot):
             self._write(now_s, f"region {proposal.region}", "proposed", str(proposal), proposal.reason)
@@ -183,14 +185,15 @@ class InfrastructureManager:
             left_s = self._spared[str(proposal.worker)] - now_s
             return f"it could not be freed; not tried again for another {left_s:.4g} s"
         elif proposal.wish is Wish.FREE:
-            return self._denied(str(proposal.worker))
+            return self._denied(str(proposal.worker), now_s)
         return None
 
-    def _denied(self, worker: str) -> str | None:
+    def _denied(self, worker: str, now_s: float) -> str | None:
         """Why an application does not want the worker to be freed; None if all agree."""
         denials = [application.asked_to_free(worker) for application in self._applications]
         said = "; ".join(denial for denial in denials if denial)
         if said:
+            self._spared[worker] = now_s + self.rules.free_within_s
             for application in self._applications:
                 application.no_longer_asked(worker)
         return said or None

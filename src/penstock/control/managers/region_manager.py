@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -67,16 +67,25 @@ class RegionManager:
         self.rules = rules or RegionRules()
 
     def propose(
-        self, ledger: SlotLedger, used: Mapping[str, float], sizes: Sequence[WorkerSize]
+        self,
+        ledger: SlotLedger,
+        used: Mapping[str, float],
+        sizes: Sequence[WorkerSize],
+        spared: Collection[str] = (),
     ) -> tuple[WorkerProposal, ...]:
-        """What should change, by the workers and their use now."""
+        """What should change, by the workers and their use now; those that could not be freed go last."""
         workers = [one for one in ledger.workers if one.region == self.region and one.state != WorkerState.DRAINING]
         spare = sum(ledger.free(one.name) for one in workers)
         missing = self.rules.spare - spare
         few = self.rules.least - len(workers)
         if missing > 0 or few > 0:
             return self._starts(missing, few, sizes)
-        return self._ends(workers, ledger, used, spare)
+
+        def order(one: Worker) -> tuple[int, float, int]:
+            rank = 0 if not ledger.hosted(one.name) else 2 if one.name in spared else 1
+            return rank, -one.price, -one.capacity
+
+        return self._ends(sorted(workers, key=order), ledger, used, spare)
 
     def _starts(self, missing: int, few: int, sizes: Sequence[WorkerSize]) -> tuple[WorkerProposal, ...]:
         smallest = min(sizes, key=lambda size: (size.capacity, size.price))
@@ -94,7 +103,7 @@ class RegionManager:
     ) -> tuple[WorkerProposal, ...]:
         proposals = []
         left = len(workers)
-        for worker in sorted(workers, key=lambda one: (bool(ledger.hosted(one.name)), -one.price, -one.capacity)):
+        for worker in workers:
             hosted, busy = len(ledger.hosted(worker.name)), used.get(worker.name, 0.0)
             idle = worker.available and (hosted == 0 or busy <= self.rules.low)
             if not idle or spare - worker.capacity < self.rules.spare or left <= self.rules.least:

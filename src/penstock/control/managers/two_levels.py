@@ -38,7 +38,7 @@ class LevelRules:
 class TwoLevels:
     """The application's manager is the policy of the control loop; `step` runs the infrastructure's when it is due.
 
-    Sources take a slot each, for ever.
+    Sources take a slot each, for ever; they move when their worker is to go, so that it can.
     """
 
     def __init__(
@@ -84,10 +84,18 @@ class TwoLevels:
         self._look()
 
     def _look(self) -> None:
-        """The workers as they are; sources sit on the first that have room."""
+        """The workers as they are; sources sit on the first that have room, and leave those that are to go."""
         self.ledger.update(self.workers.list())
         for seat in self._sources:
-            if self.ledger.worker_of(seat) is None:
-                free = [one.name for one in self.ledger.workers if one.available and self.ledger.free(one.name) > 0]
-                if free:
-                    self.ledger.take(seat, free[0])
+            self._seat(seat)
+
+    def _seat(self, seat: Seat) -> None:
+        """A slot on an available worker, in the region where it is if there is one; the next shift's source uses it."""
+        name = self.ledger.worker_of(seat)
+        here = next((one for one in self.ledger.workers if one.name == name), None)
+        if here is not None and here.available:
+            return
+        free = [one for one in self.ledger.workers if one.available and self.ledger.free(one.name) > 0]
+        if free:
+            near = [one for one in free if here is not None and one.region == here.region]
+            self.ledger.take(seat, (near or free)[0].name)

@@ -245,3 +245,30 @@ def test_two_applications_share_the_slots(world):
 def test_rules_that_make_no_sense(rules):
     with pytest.raises(InputError, match="infrastructure manager: "):
         InfrastructureRules(**rules)
+
+
+def test_a_worker_that_could_not_be_freed_does_not_keep_others():
+    """One of three could go. The first does not get free: while it is spared, another is asked, not nobody."""
+    world = World(workers=3, size=FOUR)
+    world.active["c"] = (0,)
+    world.application(rules=ApplicationRules(first_workers=3))
+    world.control(a=0.01, b=0.01, c=0.01)
+    manager = world.infrastructure(InfrastructureRules(free_within_s=100.0), RegionRules(spare=4))
+    manager.step(60.0)
+    assert states(world)[0] is WorkerState.DRAINING
+    manager.step(160.0)
+    assert states(world)[0] is WorkerState.AVAILABLE
+    assert said(manager, "granted")[1].startswith("160 s: infrastructure granted free here-2: ")
+
+
+def test_a_worker_that_an_application_keeps_does_not_keep_others():
+    world = World(workers=2, size=FOUR)
+    world.application(rules=ApplicationRules(first_workers=2, keep=frozenset({"a"})))
+    world.control(a=0.01, b=0.01)
+    manager = world.infrastructure(region=RegionRules(spare=2))
+    manager.step(60.0)
+    assert said(manager, "refused") == ["60 s: infrastructure refused free here-1: a of app must not be moved"]
+    manager.step(120.0)
+    assert said(manager, "granted") == [
+        "120 s: infrastructure granted free here-2: it is used 0.0025, and 2 slots stay free without it"
+    ]
