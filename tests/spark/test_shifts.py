@@ -87,13 +87,16 @@ def count(event: dict[str, Any], state: dict[str, int]) -> dict[str, Any]:
 
 
 def test_state_goes_along_with_the_next_shift(collected_in: Path) -> None:
-    """The order of events of one key counts here: the next shift processes them when the last has written its state."""
+    """The order of events of one key counts here: the next shift processes them when the last has written its state.
+
+    Batches are shorter than a shift takes to start: the last segment of a shift is not that of its first batch.
+    """
     words = random.Random(7).choices([f"w{n}" for n in range(50)], [1 / (n + 1) for n in range(50)], k=3000)
     topology = Topology("words", pool=3)
     counts = topology.operator("count", count, inputs=topology.source("words"), key="word", key_groups=16)
     topology.operator("end", CollectSink(collected_in), inputs=counts)
     source = TraceSource(constant(RATE, LONG_S), [{"word": word} for word in words])
-    with Run(topology, source, replicas={"count": 2}) as run:
+    with Run(topology, source, replicas={"count": 2}, options=RunOptions(checkpoint_every_s=4)) as run:
         until(lambda: processed(run, "count", 1) > 50)
         run.set_replicas("count", 3)
         pauses = [run.lay_out_anew(run.pools)]
