@@ -96,7 +96,7 @@ def test_state_goes_along_with_the_next_shift(collected_in: Path) -> None:
     counts = topology.operator("count", count, inputs=topology.source("words"), key="word", key_groups=16)
     topology.operator("end", CollectSink(collected_in), inputs=counts)
     source = TraceSource(constant(RATE, LONG_S), [{"word": word} for word in words])
-    with Run(topology, source, replicas={"count": 2}, options=RunOptions(checkpoint_every_s=4)) as run:
+    with Run(topology, source, replicas={"count": 2}, options=RunOptions(checkpoint_every_s=5)) as run:
         until(lambda: processed(run, "count", 1) > 50)
         run.set_replicas("count", 3)
         pauses = [run.lay_out_anew(run.pools)]

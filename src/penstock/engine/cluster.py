@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from penstock.engine.run import Run
-from penstock.errors import EngineError
+from penstock.errors import EngineError, InputError
 from penstock.infra.executors import SETTINGS
 from penstock.infra.ports import Workers
 from penstock.infra.standalone import StandaloneCluster
@@ -225,7 +226,8 @@ class ClusterWorkers:
         while not self._run.wait_settled(FINISH_S) and not self._run.stopped():
             log.info("%s: the last shift still finishes what it had", why)
         for name in leaving & {worker.name for worker in self._cluster.list()}:
-            self._cluster.remove(name)
+            with contextlib.suppress(InputError):  # it has ended by itself meanwhile
+                self._cluster.remove(name)
 
     def _give_up(self, leaving: set[str], why: str) -> None:
         """Everything stays as it was; executors that were told to leave are replaced when they have left."""
