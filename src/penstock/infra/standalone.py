@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
@@ -18,6 +19,8 @@ from penstock.infra.worker import WORKER_NAME, Worker, WorkerSize, WorkerState
 
 REGION = "local"
 DAEMON_MEMORY = "256m"
+JVM_OPTIONS = ("SPARK_DAEMON_JAVA_OPTS", "SPARK_LAUNCHER_OPTS")  # of Master and Workers, and of what starts them
+LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # they do little, so that optimising them takes more than it gives
 START_TIMEOUT_S = 60.0
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy between us and this machine
 
@@ -198,6 +201,7 @@ class StandaloneCluster:
             "SPARK_HOME": str(home),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": DAEMON_MEMORY,
+            **{name: f"{LIGHT} {os.environ.get(name, '')}".strip() for name in JVM_OPTIONS},
             "PYSPARK_PYTHON": sys.executable,
         }
         command = [str(home / "bin" / "spark-class"), main, *arguments]
