@@ -21,7 +21,7 @@ def report(
     with clear_errors(), closing(Store(store, must_exist=True)) as kept:
         from penstock.report.run_report import RunReport, write_run_report  # matplotlib takes its time to load
 
-        data = RunReport.from_store(kept, kept.run(run).run)
+        data = RunReport.from_store(kept, run)
         write_run_report(html, data)
         intervals = f"{len(data.intervals)} intervals of {data.run.topology} under {data.run.policy}"
         console.print(f"run {data.run.run}, {intervals}: {html}", highlight=False, soft_wrap=True)

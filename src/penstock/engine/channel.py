@@ -36,12 +36,13 @@ from penstock.state.handover import Table
 log = logging.getLogger(__name__)
 HANDSHAKE_TIMEOUT_S = 5.0
 HANDSHAKE_FRAME_BYTES = 4096
+SILENT_S = 10.0  # a process that says nothing for this long is gone
 
 
 class ControlServer:
     """A TCP server on a thread of its own; every connection is one replica's process."""
 
-    def __init__(self, run: str, secret: bytes, host: str, *, silent_s: float = 10.0, alone: bool = False) -> None:
+    def __init__(self, run: str, secret: bytes, host: str, *, silent_s: float = SILENT_S, alone: bool = False) -> None:
         self._run = run
         self._silent_s = silent_s  # who says nothing for so long is gone, with its machine or not
         self._alone = alone  # there may be times without any process

@@ -8,7 +8,7 @@ import secrets
 from pyspark.sql import SparkSession
 
 from penstock.engine.binding import frames_of
-from penstock.engine.channel import ControlServer
+from penstock.engine.channel import SILENT_S, ControlServer
 from penstock.engine.clock import SteadyClock
 from penstock.engine.drain import ask_all
 from penstock.engine.exchange import Exchange
@@ -28,8 +28,7 @@ from penstock.engine.state_files import StateFiles
 from penstock.state.handover import Table
 
 LOCALHOST = "127.0.0.1"
-SILENT_S = 10.0  # a process that says nothing for this long, and for so many reports, is gone
-SILENT_REPORTS = 20
+SILENT_REPORTS = 20  # a process that misses so many is gone
 
 
 class Office:

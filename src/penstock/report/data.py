@@ -49,10 +49,12 @@ class RunReport:
     summary: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
-    def from_store(cls, store: Store, run_id: str, summary: Mapping[str, object] | None = None) -> RunReport:
-        """All that the store has of one run."""
+    def from_store(cls, store: Store, name: str | None, summary: Mapping[str, object] | None = None) -> RunReport:
+        """All that the store has of the run of that name, or of the last."""
+        run = store.run(name)
+        run_id = run.run
         return cls(
-            run=store.run(run_id),
+            run=run,
             intervals=store.intervals(run_id),
             operators=store.operators(run_id),
             forecasts=store.forecasts(run_id),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock import checks
 from penstock.errors import InputError
 
 
@@ -12,9 +13,7 @@ def checked_whole(forecaster: str, option: str, value: object, least: int = 1) -
     Traceback (most recent call last):
     penstock.errors.InputError: forecaster 'auto': day must be whole and at least 1; got 0
     """
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(f"forecaster '{forecaster}': {option} must be whole and at least {least}; got {value!r}")
-    return value
+    return checks.checked_whole(f"forecaster '{forecaster}'", option, value, least)
 
 
 def checked_switch(forecaster: str, option: str, value: object) -> bool:
@@ -24,9 +23,7 @@ def checked_switch(forecaster: str, option: str, value: object) -> bool:
     Traceback (most recent call last):
     penstock.errors.InputError: forecaster 'seasonal_naive': week must be true or false; got 'yes'
     """
-    if not isinstance(value, bool):
-        raise InputError(f"forecaster '{forecaster}': {option} must be true or false; got {value!r}")
-    return value
+    return checks.checked_flag(f"forecaster '{forecaster}'", option, value)
 
 
 def checked_level(forecaster: str, level: object) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from penstock import checks
 from penstock.errors import InputError
 
 
@@ -14,9 +15,7 @@ def flag(policy: str, name: str, value: object) -> bool:
     Traceback (most recent call last):
     penstock.errors.InputError: policy 'psps': use_forecast must be true or false; got 'yes'
     """
-    if not isinstance(value, bool):
-        raise InputError(f"policy '{policy}': {name} must be true or false; got {value!r}")
-    return value
+    return checks.checked_flag(f"policy '{policy}'", name, value)
 
 
 def positive(policy: str, name: str, value: object) -> float:
@@ -51,9 +50,7 @@ def whole(policy: str, name: str, value: object, least: int) -> int:
     Traceback (most recent call last):
     penstock.errors.InputError: policy 'autoscale_plus': iteration must be whole and at least 2; got 1
     """
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(f"policy '{policy}': {name} must be whole and at least {least}; got {value!r}")
-    return value
+    return checks.checked_whole(f"policy '{policy}'", name, value, least)
 
 
 def share(policy: str, name: str, value: object) -> float:
