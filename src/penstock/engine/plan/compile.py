@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from penstock.engine.plan.program import Program
-from penstock.engine.worker.outbox import ROW_SCHEMA
+from penstock.engine.protocol.bundle import ROW_SCHEMA
 from penstock.engine.worker.stage import stage_function
 
 

@@ -20,6 +20,7 @@ from penstock.grouping.online_shuffle import Request
 
 T = TypeVar("T")
 
+ROW_SCHEMA = "partition int, bundle binary"  # of what travels between two stages
 NUDGE = b""
 HASH = np.dtype("<u4")
 _HEADER = struct.Struct("<HHII")

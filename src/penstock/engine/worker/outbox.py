@@ -22,7 +22,6 @@ from penstock.metrics.counters import ReplicaCounters
 from penstock.state.handover import Table
 from penstock.topology.operator import To
 
-ROW_SCHEMA = "partition int, bundle binary"
 _ARROW = pa.schema([("partition", pa.int32()), ("bundle", pa.binary())])
 WARM_UP_ROUNDS = 25
 WARM_UP_PAUSE_S = 0.02
