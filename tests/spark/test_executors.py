@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.engine.cluster import await_workers
 from penstock.engine.session import COMMON
 from penstock.errors import EngineError
+from penstock.infra.cluster_workers import await_workers
 from penstock.infra.executors import SETTINGS, Executors
 from penstock.infra.standalone import StandaloneCluster, StandaloneOptions
 from penstock.infra.worker import executor_here

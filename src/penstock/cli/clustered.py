@@ -14,11 +14,11 @@ from penstock.control.managers.infrastructure_manager import InfrastructureRules
 from penstock.control.managers.levels_view import LevelsView
 from penstock.control.managers.region_manager import RegionRules
 from penstock.control.managers.two_levels import LevelRules, TwoLevels
-from penstock.engine.cluster import ClusterWorkers, await_workers, foreign_settings, spark_settings
-from penstock.engine.layout import full_layout
+from penstock.engine.plan.layout import full_layout
 from penstock.engine.run import Run
 from penstock.engine.session import slots_for
 from penstock.errors import InputError
+from penstock.infra.cluster_workers import ClusterWorkers, await_workers, foreign_settings, spark_settings
 from penstock.infra.executor_workers import ExecutorWorkers
 from penstock.infra.executors import Executors
 from penstock.infra.standalone import StandaloneCluster, StandaloneOptions

@@ -14,17 +14,18 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from penstock.control.clock import SteadyClock
+from penstock.control.utilisation_feed import UtilisationFeed
 from penstock.engine.binding import AnySource, bind_sources
-from penstock.engine.clock import SteadyClock
-from penstock.engine.drain import Drain
-from penstock.engine.feed import UtilisationFeed
-from penstock.engine.launch import Setup
-from penstock.engine.layout import Layout, full_layout, lay_out
-from penstock.engine.ledger import Ledger
-from penstock.engine.office import Office
+from penstock.engine.driver.drain import Drain
+from penstock.engine.driver.launch import Setup
+from penstock.engine.driver.ledger import Ledger
+from penstock.engine.driver.office import Office
+from penstock.engine.driver.places import ReplicaPlace, executors_of
+from penstock.engine.driver.routing import RoutingTable
+from penstock.engine.driver.shifts import check_pools
 from penstock.engine.options import RunOptions
-from penstock.engine.places import ReplicaPlace, executors_of
-from penstock.engine.routing import RoutingTable
+from penstock.engine.plan.layout import Layout, full_layout, lay_out
 from penstock.engine.run_file import alone_in, run_file
 from penstock.engine.session import (
     REALTIME,
@@ -35,7 +36,6 @@ from penstock.engine.session import (
     open_session,
     slots_for,
 )
-from penstock.engine.shifts import check_pools
 from penstock.errors import EngineError, InputError
 from penstock.grouping.names import SIMULATED_ONLY
 from penstock.metrics.counters import RunCounters

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from penstock.engine.layout import Layout
+from penstock.engine.plan.layout import Layout
 from penstock.errors import EngineError
 from penstock.infra.executors import ready_executors
 
@@ -31,7 +31,7 @@ COMMON = {
     "spark.log.level": "ERROR",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
-    "spark.python.daemon.module": "penstock.engine.daemon",
+    "spark.python.daemon.module": "penstock.engine.worker.daemon",
     "spark.python.unix.domain.socket.enabled": "true",  # TCP holds small writes back for 40 ms (Nagle, delayed ACK)
     "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
     "spark.sql.streaming.metricsEnabled": "false",
