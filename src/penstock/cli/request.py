@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from penstock.names import one_of
 from penstock.sinks import DatabaseSink, QueueSink
 from penstock.sources import FileSource, Source, TraceSource
 from penstock.topology import Topology
-from penstock.workload import Trace, constant, load_trace
+from penstock.workload import Trace, constant, data_folder, load_trace
 
 DEFAULT_DURATION_S = 60.0
 
@@ -140,13 +139,6 @@ def parse_pairs(option: str, text: str | None, kind: Callable[[str], Any]) -> di
         if not sign:
             raise InputError(f"{option}: must be operator={kind.__name__},…; got {part!r}")
     return pairs
-
-
-def data_folder(name: str) -> Path | None:
-    """Real data where the user has it: a folder of that name in $PENSTOCK_DATA, or in `../shared`."""
-    root = os.environ.get("PENSTOCK_DATA")
-    folder = (Path(root) if root else Path("..") / "shared") / name
-    return folder if folder.is_dir() else None
 
 
 def new_folder(app: str) -> Path:

@@ -14,9 +14,9 @@ import typer
 from penstock.cli import options as given
 from penstock.cli.console import clear_errors, console
 from penstock.cli.files import write_text
-from penstock.cli.request import RunRequest, data_folder, held_folder, new_folder, parse_pairs
+from penstock.cli.request import RunRequest, held_folder, new_folder, parse_pairs
 from penstock.errors import InputError
-from penstock.workload import made_trace, save_trace
+from penstock.workload import data_folder, find_file, made_trace, save_trace
 
 if TYPE_CHECKING:
     from penstock.cli.drive import Driven
@@ -100,8 +100,7 @@ def demo(
     with clear_errors():
         if not 0 < seconds < math.inf:
             raise InputError(f"--seconds must be above 0; got {seconds:g}")
-        folder = data_folder("traces")
-        real = folder / DEMO_TRACE if folder is not None and (folder / DEMO_TRACE).is_file() else None
+        real = find_file(data_folder("traces"), DEMO_TRACE)
         made = made_trace("spikes", mean_rate=118.0, duration_s=7200.0, seed=1)
         path = real or save_trace(made, new_folder("trace") / f"{made.name}.csv")
         console.print(f"twitter under {path.name} ({'real' if real else 'made'}), 7200 s in {seconds:g} s, policy psps")

@@ -11,7 +11,7 @@ from pathlib import Path
 from penstock.apps import APPS, AppOptions, PayloadOptions, find_app
 from penstock.apps.inputs import paper_input
 from penstock.cli.regions import parse_regions
-from penstock.cli.request import DEFAULT_DURATION_S, data_folder, own_topology, played
+from penstock.cli.request import DEFAULT_DURATION_S, own_topology, played
 from penstock.control.analyze import DAY_S
 from penstock.control.managers.application_manager import ApplicationRules
 from penstock.errors import InputError
@@ -29,7 +29,7 @@ from penstock.simulator.run import Setup
 from penstock.simulator.scenario import Scenario, no_sink
 from penstock.sources import FileSource
 from penstock.topology import Topology
-from penstock.workload import Trace, constant, load_trace
+from penstock.workload import Trace, constant, data_folder, load_trace
 
 
 @dataclass(frozen=True, kw_only=True)

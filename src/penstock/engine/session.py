@@ -191,7 +191,8 @@ def await_slots(spark: SparkSession, needed: int, executors: int, timeout_s: flo
 def interrupts_held() -> Iterator[None]:
     """Ctrl-C has its effect afterwards: a JVM that loses its Python while it starts would never end.
 
-    Whatever was to happen on Ctrl-C is so again: PySpark would cancel all jobs, and a run is to finish them first.
+    Whatever was to happen on Ctrl-C is so again: PySpark would cancel all jobs, and a run is to finish them first. A
+    signal that was ignored before (SIGINT under nohup) is ignored throughout.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -203,7 +204,7 @@ def interrupts_held() -> Iterator[None]:
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)
-    if came:
+    if any(before[signal.Signals(one)] is not signal.SIG_IGN for one in came):
         raise KeyboardInterrupt
 
 

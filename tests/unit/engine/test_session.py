@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -227,6 +228,13 @@ class TestExecutorsOfACluster:
 class TestInterruptsWhileSparkStarts:
     """Ctrl-C in the first seconds left a JVM that nobody ended: its Python had gone before it could say where it is."""
 
+    @pytest.fixture(autouse=True)
+    def as_in_a_terminal(self) -> Iterator[None]:
+        """SIGINT has its usual effect, even where the tests run under nohup."""
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        yield
+        signal.signal(signal.SIGINT, before)
+
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_they_wait_until_it_has_started(self, number: int) -> None:
         steps: list[str] = []
@@ -245,6 +253,12 @@ class TestInterruptsWhileSparkStarts:
         with interrupts_held():
             pass
         assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == before
+
+    def test_what_was_ignored_stays_ignored(self) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with interrupts_held():
+            os.kill(os.getpid(), signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
     def test_a_start_that_fails_says_why(self) -> None:
         def start() -> None:
