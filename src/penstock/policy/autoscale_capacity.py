@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.common.checks import share, whole
 from penstock.metrics.paper import replicas_for
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
-from penstock.policy.parts.checks import share, whole
 
 _ROUNDING = 1e-9
 
@@ -33,9 +33,9 @@ class CpuRules:
     per_core: int
 
     def __post_init__(self) -> None:
-        share("autoscale_plus", "cpu_weight", self.weight)
-        share("autoscale_plus", "reserved", self.reserved)
-        whole("autoscale_plus", "per_core", self.per_core, least=1)
+        share("policy 'autoscale_plus'", "cpu_weight", self.weight)
+        share("policy 'autoscale_plus'", "reserved", self.reserved)
+        whole("policy 'autoscale_plus'", "per_core", self.per_core, least=1)
 
     def usable(self, used: float, others: float) -> float:
         """UtilCPU of a replica that used `used` of its core, the others on it `others`."""

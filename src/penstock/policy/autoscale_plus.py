@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from penstock.common.checks import choice, share, whole
 from penstock.forecast.base import Forecast
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.autoscale_capacity import CpuRules, Need
 from penstock.policy.autoscale_input import Estimate, Iteration, estimate_inputs, measured
 from penstock.policy.base import Plan, Target
-from penstock.policy.parts.checks import choice, share, whole
 from penstock.policy.parts.expected import distrusted, kept
 
 
@@ -61,10 +61,10 @@ class AutoscalePlus:
     _iterations: dict[str, Iteration] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        whole("autoscale_plus", "iteration", self.iteration, least=2)
-        choice("autoscale_plus", "combine", self.combine, ("max", "min"))
-        share("autoscale_plus", "scale_in_below", self.scale_in_below)
-        whole("autoscale_plus", "settle", self.settle, least=0)
+        whole("policy 'autoscale_plus'", "iteration", self.iteration, least=2)
+        choice("policy 'autoscale_plus'", "combine", self.combine, ("max", "min"))
+        share("policy 'autoscale_plus'", "scale_in_below", self.scale_in_below)
+        whole("policy 'autoscale_plus'", "settle", self.settle, least=0)
         self._cpu = CpuRules(weight=self.cpu_weight, reserved=self.reserved, per_core=self.per_core)
 
     def plan(self, snapshot: Snapshot, forecast: Forecast | None = None) -> Plan:  # noqa: ARG002

@@ -6,15 +6,15 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from penstock.common.checks import choice
 from penstock.forecast.base import Forecast
 from penstock.metrics.paper import replicas_for
 from penstock.metrics.shares import propagate
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Plan, Target
 from penstock.policy.flink_settings import SETTINGS, FlinkSettings
-from penstock.policy.parts.checks import choice
+from penstock.policy.parts.busy import TrueRates
 from penstock.policy.parts.expected import Shares, distrusted, kept
-from penstock.policy.parts.rates import TrueRates
 from penstock.policy.parts.window import Largest, merged
 
 _LEAST_FACTOR = 0.4  # a scale-in takes away at most 60 %
@@ -181,7 +181,7 @@ def make_flink(
     """
     # All arguments but the first, where they are given.
     given = {name: value for name, value in locals().items() if name != "settings" and value is not None}
-    return Flink(replace(SETTINGS[choice("flink", "settings", settings, tuple(SETTINGS))], **given))
+    return Flink(replace(SETTINGS[choice("policy 'flink'", "settings", settings, tuple(SETTINGS))], **given))
 
 
 @dataclass(frozen=True, slots=True)

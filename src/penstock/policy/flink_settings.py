@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from penstock.common.checks import not_negative, positive, share
 from penstock.errors import InputError
-from penstock.policy.parts.checks import not_negative, positive, share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,14 +28,14 @@ class FlinkSettings:
 
     def __post_init__(self) -> None:
         for name in ("target_utilisation", "u_max", "u_min"):
-            share("flink", name, getattr(self, name))
+            share("policy 'flink'", name, getattr(self, name))
         if not self.u_min <= self.target_utilisation <= self.u_max:
             bounds = f"from u_min {self.u_min:g} to u_max {self.u_max:g}"
             raise InputError(f"policy 'flink': target_utilisation must be {bounds}; got {self.target_utilisation:g}")
         for field in fields(self):
             if field.name.endswith("_s"):
                 check = positive if field.name == "window_s" else not_negative
-                check("flink", field.name, getattr(self, field.name))
+                check("policy 'flink'", field.name, getattr(self, field.name))
 
     def capacity(self, target: float, backlog: float, utilisation: float) -> float:
         """Events per second that it takes to run at a utilisation, catch up with the backlog and bear a restart.

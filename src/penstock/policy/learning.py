@@ -6,13 +6,13 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.common.checks import flag, not_negative, share, whole
 from penstock.errors import InputError
 from penstock.forecast.base import Forecast
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Plan, Target
 from penstock.policy.knowledge import EXPLORED, Knowledge, Lesson, load_knowledge, save_knowledge
-from penstock.policy.parts.busy import mean_busy_share
-from penstock.policy.parts.checks import flag, not_negative, share, thresholds, whole
+from penstock.policy.parts.busy import mean_busy_share, thresholds
 from penstock.policy.parts.expected import distrusted, kept
 
 
@@ -53,12 +53,12 @@ class Learning:
 
     def __post_init__(self) -> None:
         thresholds("learning", self.low, self.high)
-        if not not_negative("learning", "step", self.step) >= 1.01:
+        if not not_negative("policy 'learning'", "step", self.step) >= 1.01:
             raise InputError(f"policy 'learning': step must be at least 1.01; got {self.step!r}")
         if self.explore != 0 or isinstance(self.explore, bool):
-            share("learning", "explore", self.explore)
-        whole("learning", "seed", self.seed, least=0)
-        flag("learning", "train", self.train)
+            share("policy 'learning'", "explore", self.explore)
+        whole("policy 'learning'", "seed", self.seed, least=0)
+        flag("policy 'learning'", "train", self.train)
         self._known = Knowledge(step=float(self.step))
         if self.knowledge is not None:
             self.load(self.knowledge)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.forecast.named import Named
+from penstock.common.named import Named
 from penstock.policy.autoscale_plus import AutoscalePlus
 from penstock.policy.base import Policy
 from penstock.policy.cba import Cba

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from penstock.common.checks import whole
 from penstock.errors import InputError
 from penstock.forecast.base import Forecast
 from penstock.metrics.paper import static_replicas
@@ -36,8 +37,7 @@ class Static:
     def __init__(self, replicas: int | Mapping[str, int], why: str = "static") -> None:
         counts = [replicas] if isinstance(replicas, int) else replicas.values()
         for count in counts:
-            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-                raise InputError(f"policy 'static': replicas must be whole and at least 1; got {count!r}")
+            whole("policy 'static'", "replicas", count)
         self.replicas = replicas
         self.why = why
 

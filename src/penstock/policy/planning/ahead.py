@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+from penstock.common.checks import choice, whole
 from penstock.forecast.base import Forecast
 from penstock.metrics.snapshot import Snapshot
 from penstock.policy.base import Plan, Target
-from penstock.policy.parts.checks import choice, whole
 from penstock.policy.planning.inputs import PREDICT, Inputs
 from penstock.policy.planning.needs import Need, Sizing, unplanned
 from penstock.policy.planning.planners import Counts, held
@@ -42,8 +42,8 @@ class Ahead(ABC):
     utilisation: float = 1.0
 
     def __post_init__(self) -> None:
-        whole(self.name, "horizon", self.horizon, least=1)
-        choice(self.name, "predict", self.predict, PREDICT)
+        whole(f"policy '{self.name}'", "horizon", self.horizon, least=1)
+        choice(f"policy '{self.name}'", "predict", self.predict, PREDICT)
         self._sizing = Sizing(policy=self.name, catch_up=self.catch_up, utilisation=self.utilisation)
         self._inputs = Inputs(self.predict, self.horizon)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.common.checks import whole
 from penstock.errors import InputError
 from penstock.policy.planning.prices import checked_price
 
@@ -26,7 +27,7 @@ class Limits:
 
     >>> Limits(least=5, most=2)
     Traceback (most recent call last):
-    penstock.errors.InputError: limits: most must be whole and at least 5, the least; got 2
+    penstock.errors.InputError: limits: most must be whole and at least 5; got 2
     """
 
     least: int = 1
@@ -35,10 +36,10 @@ class Limits:
     lateness: float | None = None
 
     def __post_init__(self) -> None:
-        _check("least", self.least, 0)
+        whole("limits", "least", self.least, 0)
         if self.most is not None:
-            _check("most", self.most, self.least, ", the least")
-        _check("delay", self.delay, 0)
+            whole("limits", "most", self.most, self.least)
+        whole("limits", "delay", self.delay, 0)
         if self.lateness is not None:
             checked_price("lateness", self.lateness)
             if self.delay > MOST_DELAY:
@@ -68,8 +69,3 @@ class Limits:
         for later in range(1, self.delay + 1):
             floors[:-later] = np.maximum(floors[:-later], reachable[later:])
         return floors
-
-
-def _check(name: str, value: object, least: int, what: str = "") -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"limits: {name} must be whole and at least {least}{what}; got {value!r}")

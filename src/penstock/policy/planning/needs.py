@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from penstock.common.checks import share, whole
 from penstock.metrics.paper import replicas_for
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Target
-from penstock.policy.parts.checks import share, whole
 from penstock.policy.parts.expected import distrusted, kept
 from penstock.policy.planning.planners import MOST_REPLICAS, Counts
 
@@ -63,8 +63,8 @@ class Sizing:
     utilisation: float = 1.0
 
     def __post_init__(self) -> None:
-        whole(self.policy, "catch_up", self.catch_up, least=1)
-        share(self.policy, "utilisation", self.utilisation)
+        whole(f"policy '{self.policy}'", "catch_up", self.catch_up, least=1)
+        share(f"policy '{self.policy}'", "utilisation", self.utilisation)
 
     def need(self, load: OperatorLoad, rates: Sequence[float], td_s: float, high: Sequence[float] = ()) -> Need:
         """The need of an operator whose execution time is known; `high` has rates that are seldom exceeded."""

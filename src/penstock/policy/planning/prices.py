@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from penstock.common.checks import is_number
 from penstock.errors import InputError
 
 MOST_LEVEL = 0.99  # beyond it a forecaster has seen too few errors
@@ -91,7 +91,6 @@ class Prices:
 
 def checked_price(name: str, value: object) -> float:
     """The price, or an InputError where it is no number, negative or too large to count with."""
-    usable = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not usable or not 0 <= value <= MOST_PRICE:  # type: ignore[operator]
+    if not is_number(value) or not 0 <= value <= MOST_PRICE:
         raise InputError(f"prices: {name} must be a number from 0 to {MOST_PRICE:g}; got {value!r}")
-    return float(value)  # type: ignore[arg-type]
+    return float(value)

@@ -191,7 +191,7 @@ def test_a_start_that_cannot_be(start):
     ("given", "message"),
     [
         ({"least": -1}, "limits: least must be whole and at least 0; got -1"),
-        ({"least": 3, "most": 2}, "limits: most must be whole and at least 3, the least; got 2"),
+        ({"least": 3, "most": 2}, "limits: most must be whole and at least 3; got 2"),
         ({"delay": 1.5}, "limits: delay must be whole and at least 0; got 1.5"),
         ({"lateness": -1}, "prices: lateness must be a number from 0"),
         ({"lateness": 1, "delay": 3}, "limits: delay must be at most 2 where lateness has a price; got 3"),
