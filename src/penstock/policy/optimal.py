@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from penstock.common.checks import whole
-from penstock.policy.planning.ahead import Ahead, Draft
-from penstock.policy.planning.limits import Limits
-from penstock.policy.planning.needs import Need
-from penstock.policy.planning.planners import Counts, optimal, shortfall
-from penstock.policy.planning.prices import Prices, checked_price
+from penstock.policy.planning.ahead import Ahead, Draft, Need
+from penstock.policy.planning.planners import optimal, shortfall
+from penstock.policy.planning.timetable import Counts, Limits, Prices, checked_price
 
 
 @dataclass(eq=False, kw_only=True)

@@ -14,7 +14,7 @@ from penstock.metrics.shares import propagate
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Plan, Target
 from penstock.policy.parts.expected import Expected, Shares, SourceRates, distrusted
-from penstock.policy.static import Workload
+from penstock.policy.workload import Workload
 
 
 class Oracle:

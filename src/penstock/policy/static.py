@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from penstock.common.checks import whole
 from penstock.errors import InputError
@@ -11,20 +10,7 @@ from penstock.forecast.base import Forecast
 from penstock.metrics.paper import static_replicas
 from penstock.metrics.snapshot import Snapshot
 from penstock.policy.base import Plan, Target
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """What is known of a run beforehand: a trace's rates per second, and each operator's share and execution time.
-
-    `entering` has the events that enter the topology between two times, in seconds on the run's clock.
-    """
-
-    peak_rate: float
-    mean_rate: float
-    shares: Mapping[str, float]
-    execution_times_s: Mapping[str, float]
-    entering: Callable[[float, float], float] | None = None
+from penstock.policy.workload import Workload
 
 
 class Static:

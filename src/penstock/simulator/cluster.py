@@ -17,7 +17,8 @@ from penstock.errors import InputError
 from penstock.infra.simulated import Region, SimulatedWorkers, Spent
 from penstock.infra.worker import WorkerSize
 from penstock.policy.base import Policy
-from penstock.policy.static import Static, Workload, make_static
+from penstock.policy.static import Static, make_static
+from penstock.policy.workload import Workload
 from penstock.simulator.plant import Plant
 
 LEVELS = ("static", "application", "both")

@@ -9,14 +9,11 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from penstock.common.checks import is_whole
 from penstock.errors import InputError
-from penstock.policy.planning.limits import Limits
-from penstock.policy.planning.prices import Prices
+from penstock.policy.planning.timetable import Counts, Limits, Prices
 
-Counts: TypeAlias = NDArray[np.int64]
 Needs: TypeAlias = Sequence[int] | Counts
 
 MOST_REPLICAS = 1_000_000

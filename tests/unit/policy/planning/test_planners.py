@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from penstock.errors import InputError
-from penstock.policy.planning.limits import Limits
 from penstock.policy.planning.planners import cba, improved, optimal, shortfall, spea, srea
-from penstock.policy.planning.prices import Prices
+from penstock.policy.planning.timetable import Limits, Prices
 
 
 def prices(replica=1, up=0, down=0, route=0):
