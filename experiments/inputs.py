@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.names import one_of
+from penstock.common.names import one_of
 from penstock.workload import (
     Trace,
     draw_spikes,

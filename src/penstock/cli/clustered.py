@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.common.names import one_of
 from penstock.control.managers.application_manager import ApplicationRules
 from penstock.control.managers.infrastructure_manager import InfrastructureRules
 from penstock.control.managers.levels_view import LevelsView
@@ -22,7 +23,6 @@ from penstock.infra.cluster_workers import ClusterWorkers, await_workers, foreig
 from penstock.infra.executor_workers import ExecutorWorkers
 from penstock.infra.executors import Executors
 from penstock.infra.standalone import StandaloneCluster, StandaloneOptions
-from penstock.names import one_of
 from penstock.policy.base import Policy
 from penstock.topology import Topology
 

@@ -35,7 +35,8 @@ from penstock.metrics.store import Store
 from penstock.policy.base import Policy, initial_replicas
 from penstock.policy.guards import guarded
 from penstock.policy.registry import policy_for
-from penstock.policy.static import Static, Workload
+from penstock.policy.static import Static
+from penstock.policy.workload import Workload
 from penstock.topology import Topology
 from penstock.workload import Trace
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from penstock.apps import APPS, App, AppOptions, PayloadOptions, SinkFactory, find_app, load_topology
+from penstock.common.names import one_of
 from penstock.engine.options import RunOptions
 from penstock.errors import InputError
 from penstock.grouping.names import GROUPINGS
 from penstock.grouping.spec import parse_grouping
-from penstock.names import one_of
 from penstock.sinks import DatabaseSink, QueueSink
 from penstock.sources import FileSource, Source, TraceSource
 from penstock.topology import Topology

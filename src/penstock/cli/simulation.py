@@ -12,6 +12,7 @@ from penstock.apps import APPS, AppOptions, PayloadOptions, find_app
 from penstock.apps.inputs import paper_input
 from penstock.cli.regions import parse_regions
 from penstock.cli.request import DEFAULT_DURATION_S, own_topology, played
+from penstock.common.names import one_of
 from penstock.control.analyze import DAY_S
 from penstock.control.managers.application_manager import ApplicationRules
 from penstock.errors import InputError
@@ -19,7 +20,6 @@ from penstock.forecast.registry import check_for_loop
 from penstock.grouping.names import GROUPINGS, SIMULATED_ONLY
 from penstock.grouping.spec import parse_grouping
 from penstock.metrics.utilisation import MEASURES
-from penstock.names import one_of
 from penstock.simulator.arena import Contest
 from penstock.simulator.calibration import Calibration, calibration_of
 from penstock.simulator.cluster import DEFAULT_REGIONS, LEVELS, Cluster

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from penstock.metrics.shares import declared_edges, propagate
 from penstock.metrics.snapshot import Declared
-from penstock.policy.static import Workload
+from penstock.policy.workload import Workload
 from penstock.topology.topology import Topology
 from penstock.workload.trace import Trace
 

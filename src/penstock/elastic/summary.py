@@ -12,7 +12,7 @@ from penstock.metrics.latency import LatencyHistogram
 from penstock.metrics.paper import overestimated_replicas, saved_resources, throughput_degradation
 from penstock.metrics.rows import IntervalRow
 from penstock.metrics.shares import counted_edges, source_output
-from penstock.policy.static import Workload
+from penstock.policy.workload import Workload
 from penstock.topology import Topology
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}

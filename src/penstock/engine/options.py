@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from penstock.common.checks import is_whole
 from penstock.errors import InputError
 
 MODES = ("realtime", "microbatch")
@@ -41,7 +42,7 @@ class RunOptions:
             raise InputError(f"checkpoint_every_s must be at least 5; got {self.checkpoint_every_s!r}")
         for name, least in (("q_size", 1), ("source_slots", 1), ("executors", 1), ("retries", 0)):
             value = getattr(self, name)
-            if value is not None and value < least:
+            if value is not None and not is_whole(value, least):
                 raise InputError(f"{name} must be at least {least}; got {value!r}")
 
     @property

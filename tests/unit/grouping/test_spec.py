@@ -40,8 +40,8 @@ def test_an_unknown_name_is_left_to_whoever_looks_it_up() -> None:
     ("text", "rule"),
     [
         ("online_shuffle:widow=8", "no such option 'widow'"),
-        ("online_shuffle:window", "window must be a whole number from 1 on; got True"),
-        ("online_shuffle:window=wide", "window must be a whole number from 1 on; got 'wide'"),
+        ("online_shuffle:window", "window must be whole and at least 1; got True"),
+        ("online_shuffle:window=wide", "window must be whole and at least 1; got 'wide'"),
         ("online_shuffle:mu=-1", "mu must be a number from 0 on; got -1"),
         ("online_shuffle:mu", "mu must be a number from 0 on; got True"),
         ("online_shuffle:epsilon=small", "epsilon must be above 0 and below 1; got 'small'"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.policy.autoscale_input import Iteration, Measurement, estimate_inputs, measured
+from penstock.policy.autoscale_plus import Iteration, Measurement, estimate_inputs, measured
 from penstock.testing.loads import load, snapshot
 
 

@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
+from penstock.common.names import one_of
 from penstock.errors import InputError
-from penstock.names import one_of
 
 Thing = TypeVar("Thing")
 

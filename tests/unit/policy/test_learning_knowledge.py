@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InputError
-from penstock.policy.knowledge import EXPLORED, Knowledge, Lesson, load_knowledge, save_knowledge
+from penstock.policy.learning import EXPLORED, Knowledge, Lesson, load_knowledge, save_knowledge
 
 
 def test_an_overload_moves_on_to_one_more():

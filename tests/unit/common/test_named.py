@@ -1,7 +1,7 @@
 import pytest
 
+from penstock.common.named import Named
 from penstock.errors import InputError
-from penstock.forecast.named import Named
 
 
 @pytest.fixture

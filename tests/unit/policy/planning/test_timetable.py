@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InputError
-from penstock.policy.planning.prices import MOST_PRICE, Prices
+from penstock.policy.planning.timetable import MOST_PRICE, Prices
 
 PAPER = Prices()
 

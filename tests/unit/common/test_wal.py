@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.wal import write_ahead
+from penstock.common.wal import write_ahead
 
 
 class Locked(sqlite3.Connection):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.policy.autoscale_capacity import CpuRules, Need
+from penstock.policy.autoscale_plus import CpuRules, Need
 from penstock.testing.loads import load, snapshot
 
 
