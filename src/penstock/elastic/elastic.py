@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.control.analyze import DAY_S, analyzer_for
-from penstock.control.declare import declared, workload_of
+from penstock.control.declare import declared, expected_workload
 from penstock.control.loop import Loop, Parts, check_td
 from penstock.control.monitor import Monitor
 from penstock.elastic.summary import Played, summarise
@@ -176,13 +176,7 @@ class Elastic:
 
     def workload(self, times_s: Mapping[str, float]) -> Workload | None:
         """What a static run would be sized for, if the trace is known; declared execution times go before these."""
-        if self.expected is None:
-            return None
-        known = {
-            name: (operator.execution_time_ms or 1000 * times_s.get(name, 0.001)) / 1000
-            for name, operator in self.run.topology.operators.items()
-        }
-        return workload_of(self.run.topology, self.expected, known)
+        return None if self.expected is None else expected_workload(self.run.topology, self.expected, times_s)
 
     # ── the loop ────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from penstock.control.declare import expected_workload
 from penstock.control.managers.application_manager import ApplicationRules
 from penstock.control.managers.infrastructure_manager import InfrastructureRules
 from penstock.control.managers.levels_view import LevelsView
@@ -23,8 +24,10 @@ from penstock.infra.cluster_workers import ClusterWorkers, await_workers, foreig
 from penstock.infra.executor_workers import ExecutorWorkers
 from penstock.infra.executors import Executors
 from penstock.infra.standalone import StandaloneCluster, StandaloneOptions
+from penstock.metrics.paper import overestimated_replicas
 from penstock.policy.base import Policy
 from penstock.topology import Topology
+from penstock.workload import Trace
 
 LOCAL = "local"
 _URL = re.compile(r"spark://[^\s:/,]+:\d+")
@@ -72,8 +75,8 @@ class ElasticWorkers:
     """Where a run's workers come from, and how many there may be: `local` or `spark://HOST:PORT`, and `2..8`.
 
     `local` are workers of this machine, started and stopped with the run, their logs in the folder. On a cluster that
-    someone else runs, workers are executors. `replicas` is how many are active at the peak; all pools, if it is not
-    known. A run on them is made with `options`:
+    someone else runs, workers are executors. They are sized so that all of them host what the peak of the `expected`
+    trace needs, or all pools, if none is known. A run on them is made with `options`:
 
         workers = ElasticWorkers(topology, "2..8", cluster="spark://10.0.0.1:7077")
         run = Run(topology, source, options=workers.options(RunOptions()))
@@ -86,14 +89,13 @@ class ElasticWorkers:
         workers: str = "2..4",
         *,
         cluster: str = LOCAL,
-        replicas: int | None = None,
+        expected: Trace | None = None,
         folder: Path | None = None,
     ) -> None:
         if cluster != LOCAL and not _URL.fullmatch(cluster):
             raise InputError(f"cluster must be local or spark://HOST:PORT; got {cluster!r}")
-        active = sum(one.pool for one in topology.operators.values()) if replicas is None else replicas
         sources = len(topology.sources)
-        self.bounds = worker_bounds(workers, active + sources, len(topology.operators) + sources)
+        self.bounds = worker_bounds(workers, _peak(topology, expected) + sources, len(topology.operators) + sources)
         self._cores = slots_for(full_layout(topology))  # so that one worker alone can carry the run on
         self._url = None if cluster == LOCAL else cluster
         self.cluster: StandaloneCluster | None = None
@@ -127,6 +129,14 @@ class ElasticWorkers:
         executors = Executors(run.spark)
         place = self.cluster if self.cluster is not None else ExecutorWorkers(executors, self.bounds.capacity)
         return ManagedRun(run, policy, ClusterWorkers(place, run, executors), self.bounds.rules(td_s))
+
+
+def _peak(topology: Topology, expected: Trace | None) -> int:
+    """The replicas that are active at the peak."""
+    if expected is None:
+        return sum(one.pool for one in topology.operators.values())
+    workload = expected_workload(topology, expected, {})
+    return overestimated_replicas(workload.peak_rate, workload.shares, workload.execution_times_s)
 
 
 class ManagedRun:

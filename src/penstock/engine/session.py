@@ -49,7 +49,7 @@ OWN = {  # of a session that a run makes for itself: quiet and quick
 }
 
 
-def spark_settings() -> dict[str, str]:
+def spark_settings() -> dict[str, Any]:
     """What a Spark session of your own must be made with for a run in real-time mode.
 
     >>> from pyspark.sql import SparkSession
@@ -100,7 +100,8 @@ def open_session(slots: int, settings: Mapping[str, str], log_file: Path) -> Spa
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if SparkSession.getActiveSession() is not None:
         raise EngineError("a Spark session is already open in this process: stop it, or give it to the run")
-    builder = SparkSession.builder.appName("penstock").config(map=OWN | dict(settings))
+    ours: dict[str, Any] = OWN | dict(settings)
+    builder = SparkSession.builder.appName("penstock").config(map=ours)
     try:
         with _standard_error_to(log_file), interrupts_held():
             master = settings.get("spark.master") or submitted_master() or f"local[{slots}]"

@@ -9,8 +9,7 @@ import typer
 from rich.table import Table
 
 from penstock.cli import options as given
-from penstock.cli.console import clear_errors, console
-from penstock.cli.files import write_text
+from penstock.cli.console import clear_errors, console, write_text
 
 cluster = typer.Typer(no_args_is_help=True, help="Spark workers on this machine that stay until they are stopped.")
 
