@@ -23,9 +23,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from penstock.cli.request import data_folder
-from penstock.forecast.backtest import Edge, Rule, backtest
+from penstock.forecast.evaluation.backtest import Edge, Rule, backtest
+from penstock.forecast.evaluation.series import DAY_S, Split
 from penstock.forecast.registry import forecaster_for
-from penstock.forecast.series import DAY_S, Split, load_series
+from penstock.workload import load_trace
 
 AHEAD = {"5min": 1, "15min": 4, "1h": 12}
 TEST_START = {
@@ -58,7 +59,7 @@ class Measured:
 
 
 def measure(folder: Path, series: str, step: str, model: str) -> Measured:
-    load = load_series(folder / f"{series}_{step}.csv")
+    load = load_trace(folder / f"{series}_{step}.csv")
     start = TEST_START[series][step]
     split = Split(start, 0, len(load.rates) - start)
 

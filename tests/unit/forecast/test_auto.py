@@ -11,10 +11,11 @@ import pytest
 from penstock.cli.request import data_folder
 from penstock.errors import InputError
 from penstock.forecast.auto import Auto
-from penstock.forecast.backtest import Rule, backtest
 from penstock.forecast.base import HasQuantiles, NotReady
+from penstock.forecast.evaluation.backtest import Rule, backtest
+from penstock.forecast.evaluation.series import Split
 from penstock.forecast.registry import forecaster_for
-from penstock.forecast.series import Split, load_series
+from penstock.workload import load_trace
 
 DAY = 24
 FOLDER = data_folder("forecast")
@@ -84,7 +85,7 @@ class TestWhatItReaches:
 
     @pytest.mark.skipif(FOLDER is None, reason="no folder of load series; set PENSTOCK_DATA")
     def test_on_a_published_series_it_beats_the_best_published_error(self):
-        series = load_series(FOLDER / "IoT_1h.csv")
+        series = load_trace(FOLDER / "IoT_1h.csv")
         outcome = backtest(Auto(DAY), series.rates, Split(403, 0, 101), Rule(12, overlap=True))
         assert outcome.errors.smape < 2.03
 

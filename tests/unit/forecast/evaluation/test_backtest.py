@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from penstock.cli.request import data_folder
 from penstock.errors import InputError
-from penstock.forecast.backtest import Edge, Outcome, Rule, Score, backtest, walked
 from penstock.forecast.base import NotReady
-from penstock.forecast.errors import Errors
+from penstock.forecast.evaluation.accuracy import Errors
+from penstock.forecast.evaluation.backtest import Edge, Outcome, Rule, Score, backtest, walked
+from penstock.forecast.evaluation.series import Split, split_at
 from penstock.forecast.last_value import LastValue
 from penstock.forecast.moving_average import MovingAverage
-from penstock.forecast.series import Split, load_series, split_at
+from penstock.workload import load_trace
 
 FOLDER = data_folder("forecast")
 PUBLISHED = [  # series, steps ahead, first test row, sMAPE of the last value
@@ -83,7 +84,7 @@ def test_what_is_trained_off_line_is_fitted_up_to_the_first_forecast(rule, parts
 @pytest.mark.skipif(FOLDER is None, reason="needs the load series: set PENSTOCK_DATA")
 @pytest.mark.parametrize(("name", "horizon", "test_start", "smape"), PUBLISHED, ids=lambda value: str(value))
 def test_the_published_errors_of_the_last_value(name, horizon, test_start, smape):
-    series = load_series(FOLDER / f"{name}.csv")
+    series = load_trace(FOLDER / f"{name}.csv")
     outcome = backtest(LastValue(), series.rates, split_at(series, test_start), Rule(horizon, overlap=True))
     assert round(outcome.errors.smape, 2) == smape
 

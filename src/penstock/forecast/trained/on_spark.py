@@ -1,13 +1,14 @@
-"""Training many models at once on Spark: each is a job of one partition, so that one that fails fails alone."""
+"""Training many models at once on Spark: each is a job of one partition, so that one that fails fails alone.
+
+The only module of `forecast/` that imports Spark.
+"""
 
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
@@ -16,8 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from penstock.engine.session import open_session
-from penstock.errors import PenstockError
-from penstock.forecast.training import Fitted, Job, trained_model
+from penstock.forecast.trained.job import Fitted, Job, Outcome, train_here
 
 _TAG = "penstock-training"
 _LOOK_S = 0.25  # how long results are gathered at most
@@ -32,16 +32,6 @@ SETTINGS = {
     "spark.python.daemon.module": "pyspark.daemon",
     **{f"spark.executorEnv.{name}": value for name, value in _ONE_THREAD.items()},
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of a job: a model, or the reason why there is none; and the CPU seconds that it took."""
-
-    job: Job
-    fitted: Fitted | None = None
-    failure: str | None = None
-    cpu_s: float = 0.0
 
 
 @contextmanager
@@ -72,24 +62,6 @@ def train(jobs: Sequence[Job], spark: SparkSession) -> Generator[list[Outcome]]:
         context.cancelJobsWithTag(_TAG)
 
 
-def train_here(job: Job) -> Outcome:
-    """Train one model in this process."""
-    return Outcome(job, *_work(job))
-
-
-def _work(job: Job) -> tuple[Fitted | None, str | None, float]:
-    """What an outcome holds besides its job, which need not travel back."""
-    started_s = time.process_time()
-    fitted, failure = None, None
-    try:
-        fitted = trained_model(job)
-    except PenstockError as error:
-        failure = str(error)
-    except Exception as error:  # whatever a model raises, the others go on
-        failure = f"{type(error).__name__}: {error}"
-    return fitted, failure, time.process_time() - started_s
-
-
 def _next(waiting: set[Future[Outcome]]) -> tuple[set[Future[Outcome]], set[Future[Outcome]]]:
     """Those that are done, at least one, and the others; a short while is given to those that are nearly done."""
     wait(waiting, return_when=FIRST_COMPLETED)
@@ -102,6 +74,12 @@ def _on_spark(context: SparkContext, job: Job) -> Outcome:
         return Outcome(job, *context.parallelize([job], 1).map(_work).collect()[0])
     except (Py4JJavaError, PySparkException) as error:
         return Outcome(job, failure=f"the process that trained it was lost: {_cause(str(error))}")
+
+
+def _work(job: Job) -> tuple[Fitted | None, str | None, float]:
+    """What an outcome holds besides its job, which need not travel back."""
+    done = train_here(job)
+    return done.fitted, done.failure, done.cpu_s
 
 
 def _cause(text: str) -> str:

@@ -9,9 +9,9 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.forecast.base import NotReady
+from penstock.forecast.evaluation.series import Split
 from penstock.forecast.registry import FORECASTERS
-from penstock.forecast.series import Split
-from penstock.forecast.training import History, Job, trained_model
+from penstock.forecast.trained.job import History, Job, trained_model
 
 
 class Fake:

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from penstock.control.analyze import analyzer_for
 from penstock.errors import InputError
-from penstock.forecast import reloading
 from penstock.forecast.base import NotReady
 from penstock.forecast.drift import Drift
-from penstock.forecast.model_file import Header, Trained, packed
-from penstock.forecast.models import ModelFolder
 from penstock.forecast.registry import FORECASTERS, forecaster_for
-from penstock.forecast.reloading import Followed, Reloading, trained
+from penstock.forecast.trained import reloading
+from penstock.forecast.trained.model_file import Header, Trained, packed
+from penstock.forecast.trained.model_folder import ModelFolder
+from penstock.forecast.trained.reloading import Followed, Reloading, trained
 from penstock.policy.guards import guarded
 from penstock.policy.psps import Psps
 from penstock.testing.loads import snapshot

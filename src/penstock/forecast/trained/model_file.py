@@ -18,7 +18,7 @@ import msgspec
 from penstock.errors import InputError
 from penstock.forecast.base import Forecaster
 
-FORMAT = 1  # grows with every change of the files
+FORMAT = 2  # grows with every change of the files, and of the modules that what is pickled comes from
 _FIRST_LINE = b"penstock model\n"
 
 

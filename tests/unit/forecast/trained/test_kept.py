@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from io import StringIO
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
-from typer.testing import CliRunner
 
-from penstock.cli import training
-from penstock.cli.kept import Kept, as_json, tell
-from penstock.cli.main import app
-from penstock.engine.training import Outcome, train_here
-from penstock.forecast.models import ModelFolder
-from penstock.forecast.training import History, Job
+from penstock.forecast.trained.job import History, Job, Outcome, train_here
+from penstock.forecast.trained.kept import Kept
+from penstock.forecast.trained.model_folder import ModelFolder
 
 SPECS = ("last_value", "drift", "regression")  # the first is the fastest, and the worst on a ramp
 
@@ -40,12 +32,6 @@ def folder(tmp_path: Path) -> ModelFolder:
 
 def a_training(folder: ModelFolder, day: int = 2, models: int = len(SPECS)) -> Kept:
     return Kept(folder, f"2026-01-0{day}T00:00:00+00:00", models)
-
-
-def told(kept: Kept) -> str:
-    said = StringIO()
-    tell(kept, Console(file=said, width=200))
-    return said.getvalue()
 
 
 def test_a_series_waits_for_all_of_its_models(folder: ModelFolder) -> None:
@@ -108,45 +94,30 @@ class TestWhenItIsStopped:
         assert set(folder.models("x")) == {"regression"}
         assert kept.trained == 0
 
-    def test_that_is_said(self, folder: ModelFolder) -> None:
+    def test_older_ones_that_stay_are_named(self, folder: ModelFolder) -> None:
         a_training(folder, day=1, models=1).keep([outcome("x", "regression")])
         kept = a_training(folder)
         kept.keep([outcome("x", "last_value")])
         kept.keep_rest()
-        said = told(kept)
-        assert "older models stay, as some of the new ones had not arrived: x\n" in said
-        assert said.endswith(f"models: {folder.path}\n")
-        assert as_json(kept)["series"]["x"]["best"] is None
+        assert kept.given_up == ["x"]
+        assert kept.as_json()["series"]["x"]["best"] is None
 
-    def test_nothing_is_said_of_older_ones_where_there_are_none(self, folder: ModelFolder) -> None:
+    def test_nothing_is_given_up_where_there_are_no_older_ones(self, folder: ModelFolder) -> None:
         kept = a_training(folder)
         kept.keep([outcome("x", "drift"), failed("y", "drift")])
         kept.keep_rest()
-        assert "older models" not in told(kept)
-        assert as_json(kept)["series"]["x"]["best"] == "drift"
+        assert kept.given_up == []
+        assert [one.job.whose for one in kept.failed] == [("y", "drift")]
+        assert kept.as_json()["series"]["x"]["best"] == "drift"
 
-    def test_by_ctrl_c(self, folder: ModelFolder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        @contextmanager
-        def stopped(jobs: Sequence[Job], cores: int | None, log_file: Path) -> Iterator[Iterator[list[Outcome]]]:
-            def arriving() -> Iterator[list[Outcome]]:
-                yield [train_here(job) for job in jobs if job.spec == "last_value"]
-                raise KeyboardInterrupt
+    @pytest.mark.parametrize("end", [KeyboardInterrupt, RuntimeError])
+    def test_what_has_arrived_is_kept_however_it_ends(self, folder: ModelFolder, end: type[BaseException]) -> None:
+        def arriving() -> Iterator[list[Outcome]]:
+            yield [outcome("x", "drift")]
+            raise end
 
-            yield arriving()
-
-        a_training(folder, day=1, models=1).keep([outcome("ramp", "drift")])
-        monkeypatch.setattr(training, "on_spark", stopped)
-        rows = "".join(f"{300 * n},{n}\n" for n in range(50))
-        files = [tmp_path / "ramp.csv", tmp_path / "new.csv"]
-        for file in files:
-            file.write_text("time_s,rate\n" + rows)
-        report = tmp_path / "out.json"
-        options = ["--models", "last_value,drift", "--out", str(folder.path), "--json", str(report)]
-        result = CliRunner().invoke(app, ["train", *map(str, files), *options])
-        assert result.exit_code == 130
-        assert folder.best("ramp").spec == "drift"
-        assert folder.best("new").spec == "last_value"
-        assert {name: one["best"] for name, one in json.loads(report.read_text())["series"].items()} == {
-            "ramp": None,
-            "new": "last_value",
-        }
+        kept, seen = a_training(folder), []
+        with pytest.raises(end):
+            kept.keep_all(arriving(), lambda now: seen.append(now.trained))
+        assert folder.best("x").spec == "drift"
+        assert (seen, kept.trained) == ([0], 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,9 +38,14 @@ class Split:
         return f"{parts} (from row {self.test_start:,})"
 
 
-def load_series(path: str | Path) -> Trace:
-    """A series from a CSV file with the header `time_s,rate` or `date,rate`; named like the file."""
-    return load_trace(path)
+def load_all(files: Sequence[str | Path]) -> list[Trace]:
+    """The series of CSV files, each named like its file; two of the same name are an InputError."""
+    found = [load_trace(path) for path in files]
+    names = [one.name for one in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"series: files must have different names; got {names.count(name)} named {name!r}")
+    return found
 
 
 def rows_per_day(step_s: float) -> int:

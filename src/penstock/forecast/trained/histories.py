@@ -7,19 +7,20 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.control.analyze import DAY_S
+from penstock.common.checks import whole
 from penstock.errors import InputError
 from penstock.forecast.base import Rates
-from penstock.forecast.series import load_series
-from penstock.forecast.training import History
+from penstock.forecast.evaluation.series import rows_per_day
+from penstock.forecast.trained.job import History
 from penstock.metrics.rows import IntervalRow, OperatorRow, RunRow
 from penstock.metrics.store import Store
+from penstock.workload import load_trace
 
 
 def histories_of(sources: Sequence[str], run: str | None = None, day: int | None = None) -> list[History]:
     """The series of all sources; `run` names one in a store, the last by default, and `day` the rows of a day."""
-    if day is not None and day < 1:
-        raise InputError(f"--day must be at least 1 row; got {day}")
+    if day is not None:
+        whole("training", "day", day)
     if run is not None and all(map(_is_csv, sources)):
         raise InputError(f"--run is for a store; there is none among {', '.join(sources)}")
     found: dict[str, tuple[str, History]] = {}
@@ -37,8 +38,8 @@ def _is_csv(source: str) -> bool:
 
 
 def _from_csv(source: str, day: int | None) -> History:
-    trace = load_series(source)
-    return History(series=trace.name, rates=trace.rates, interval_s=trace.step_s, day=day or _day(trace.step_s))
+    trace = load_trace(source)
+    return History(series=trace.name, rates=trace.rates, interval_s=trace.step_s, day=day or rows_per_day(trace.step_s))
 
 
 def _from_store(source: str, name: str | None, day: int | None) -> list[History]:
@@ -59,7 +60,7 @@ def run_histories(
     if not intervals:
         raise InputError(f"run '{run.run}': must have intervals to learn from; has none")
     speedup = run.settings.get("speedup")
-    rows_a_day = day or _day(run.td_s, speedup if isinstance(speedup, int | float) else 1.0)
+    rows_a_day = day or rows_per_day(run.td_s * (speedup if isinstance(speedup, int | float) else 1.0))
     length_s = {row.number: row.interval_s for row in intervals if row.interval_s > 0}
     numbers = range(intervals[0].number, intervals[-1].number + 1)
     return [
@@ -90,7 +91,3 @@ def _rates(counts: Mapping[int, int], length_s: Mapping[int, float], numbers: It
     return np.array(
         [counts[number] / length_s[number] if number in counts and number in length_s else np.nan for number in numbers]
     )
-
-
-def _day(interval_s: float, speedup: float = 1.0) -> int:
-    return max(1, round(DAY_S / speedup / interval_s))

@@ -14,8 +14,8 @@ import numpy as np
 from penstock.common.checks import whole
 from penstock.errors import InputError
 from penstock.forecast.base import Forecaster, HasQuantiles, NotReady, Rates, checked_horizon, checked_rate
-from penstock.forecast.model_file import Header, Trained
-from penstock.forecast.models import Mark, ModelFolder
+from penstock.forecast.trained.model_file import Header, Trained
+from penstock.forecast.trained.model_folder import Mark, ModelFolder
 
 KEPT = 4096  # rates that a new model can catch up with
 AT_ONCE = 256  # of those in one interval, so that the loop is not held up

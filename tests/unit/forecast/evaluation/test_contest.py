@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from penstock.errors import InputError
-from penstock.forecast import contest as module
-from penstock.forecast.backtest import Edge, Rule
-from penstock.forecast.contest import Terms, contest, models_named
+from penstock.forecast.evaluation import contest as module
+from penstock.forecast.evaluation.backtest import Edge, Rule
+from penstock.forecast.evaluation.contest import Terms, contest, models_named
+from penstock.forecast.evaluation.series import Split
 from penstock.forecast.registry import FORECASTERS
-from penstock.forecast.series import Split
 from penstock.workload import Trace
 
 RAMP = Trace("ramp", 3600.0, np.arange(60.0))
@@ -77,5 +77,5 @@ def test_no_names_at_all(text):
 
 
 def test_a_day_has_rows():
-    with pytest.raises(InputError, match="--day: must be at least 1 row; got 0"):
+    with pytest.raises(InputError, match="backtest: day must be whole and at least 1; got 0"):
         Terms(day=0)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import cast
 
-from penstock.errors import InputError
-from penstock.forecast.backtest import Rule, backtest
+from penstock.errors import InputError, PenstockError
 from penstock.forecast.base import Forecaster, Rates, TrainedOffLine, checked_horizon
-from penstock.forecast.model_file import Header, packed
-from penstock.forecast.registry import forecaster_for
-from penstock.forecast.series import Split
+from penstock.forecast.evaluation.backtest import Rule, backtest
+from penstock.forecast.evaluation.series import Split
+from penstock.forecast.registry import FORECASTERS, forecaster_for, make_forecaster
+from penstock.forecast.trained.model_file import Header, packed
+
+RELOADING = "trained"  # the forecaster that loads what was trained
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,3 +109,40 @@ def trained_model(job: Job) -> Fitted:
         cast(TrainedOffLine, model).fit(rates[: split.test_start], rates[split.test_start :])
     model.forecast(job.horizon)  # one that cannot is not kept
     return Fitted(packed(model), {name: value for name, value in errors.items() if math.isfinite(value)})
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a job: a model, or the reason why there is none; and the CPU seconds that it took."""
+
+    job: Job
+    fitted: Fitted | None = None
+    failure: str | None = None
+    cpu_s: float = 0.0
+
+
+def train_here(job: Job) -> Outcome:
+    """Train one model in this process; whatever a model raises is what came of it."""
+    started_s = time.process_time()
+    fitted, failure = None, None
+    try:
+        fitted = trained_model(job)
+    except PenstockError as error:
+        failure = str(error)
+    except Exception as error:  # the others go on
+        failure = f"{type(error).__name__}: {error}"
+    return Outcome(job, fitted, failure, time.process_time() - started_s)
+
+
+def models_to_train(text: str) -> list[str]:
+    """Forecasters with their options, separated by commas; each is made once, to see that it can be.
+
+    >>> models_to_train("drift:window=5,last_value,regression")
+    ['drift:window=5', 'last_value', 'regression']
+    """
+    specs = FORECASTERS.specs(text)
+    for spec in specs:
+        make_forecaster(spec)
+        if spec.partition(":")[0] == RELOADING:
+            raise InputError(f"--models: '{RELOADING}' loads what was trained; name the forecasters to train")
+    return specs

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InputError
-from penstock.forecast.series import Split, load_series, rows_per_day, split_at, split_in_parts
-from penstock.workload import Trace
+from penstock.forecast.evaluation.series import Split, rows_per_day, split_at, split_in_parts
+from penstock.workload import Trace, load_trace
 
 
 def series(rows: int, step_s: float = 3600.0) -> Trace:
@@ -69,4 +69,4 @@ def test_rows_of_a_day(step_s, rows):
 def test_both_kinds_of_files(tmp_path: Path):
     (tmp_path / "a.csv").write_text("time_s,rate\n0,5\n60,6\n")
     (tmp_path / "b.csv").write_text("date,rate\n2020-01-01 00:00:00,5\n2020-01-01 00:15:00,6\n")
-    assert (load_series(tmp_path / "a.csv").step_s, load_series(tmp_path / "b.csv").step_s) == (60.0, 900.0)
+    assert (load_trace(tmp_path / "a.csv").step_s, load_trace(tmp_path / "b.csv").step_s) == (60.0, 900.0)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InputError
-from penstock.forecast.errors import Errors, mae, rmse, smape
+from penstock.forecast.evaluation.accuracy import Errors, mae, rmse, smape
 
 RATES = st.lists(st.floats(0, 1e9), min_size=1, max_size=20)
 

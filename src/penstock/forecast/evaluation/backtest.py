@@ -10,8 +10,8 @@ import numpy as np
 
 from penstock.errors import InputError
 from penstock.forecast.base import Forecaster, Rates, TrainedOffLine, checked_horizon
-from penstock.forecast.errors import Errors
-from penstock.forecast.series import Split
+from penstock.forecast.evaluation.accuracy import Errors
+from penstock.forecast.evaluation.series import Split
 
 _SHOWN = 100  # how often the progress is told
 

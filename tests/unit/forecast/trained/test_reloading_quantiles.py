@@ -12,9 +12,9 @@ from penstock.errors import InputError
 from penstock.forecast.auto import Auto
 from penstock.forecast.base import HasQuantiles, NotReady
 from penstock.forecast.drift import Drift
-from penstock.forecast.model_file import Header, packed
-from penstock.forecast.models import ModelFolder
-from penstock.forecast.reloading import Followed, Reloading
+from penstock.forecast.trained.model_file import Header, packed
+from penstock.forecast.trained.model_folder import ModelFolder
+from penstock.forecast.trained.reloading import Followed, Reloading
 from penstock.policy.cba import Cba
 from penstock.testing.loads import snapshot
 

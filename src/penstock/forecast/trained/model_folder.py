@@ -19,7 +19,7 @@ import msgspec
 
 from penstock.common.names import one_of
 from penstock.errors import InputError
-from penstock.forecast.model_file import FORMAT, Header, Trained, model_file, read_model, replace_file
+from penstock.forecast.trained.model_file import FORMAT, Header, Trained, model_file, read_model, replace_file
 
 INDEX = "models.json"
 ERRORS = ("smape", "rmse", "mae")  # in the order in which they tell which model is best
@@ -67,7 +67,7 @@ class ModelFolder:
     The best model of a series is the one of least sMAPE among those of its last training.
 
     >>> from penstock.forecast.last_value import LastValue
-    >>> from penstock.forecast.model_file import packed
+    >>> from penstock.forecast.trained.model_file import packed
     >>> place = tempfile.TemporaryDirectory()
     >>> folder, model = ModelFolder(place.name), LastValue()
     >>> model.learn(120)
@@ -158,7 +158,8 @@ class ModelFolder:
         except (OSError, msgspec.MsgspecError) as error:
             raise InputError(f"index '{path}': must be one that penstock train wrote; {error}") from error
         if not index.whole:
-            raise InputError(f"index '{path}': must be whole and of version {FORMAT}; got version {index.format}")
+            found = f"got version {index.format}: train anew, into another folder"
+            raise InputError(f"index '{path}': must be whole and of version {FORMAT}; {found}")
         return index
 
     def _index_or_new(self) -> _Index:

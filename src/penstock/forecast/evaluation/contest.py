@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from penstock.common.checks import whole
 from penstock.errors import InputError
-from penstock.forecast.backtest import ONE_STEP, Edge, Rule, Score, backtest
 from penstock.forecast.base import Forecaster, NotReady, Rates
+from penstock.forecast.evaluation.backtest import ONE_STEP, Edge, Rule, Score, backtest
+from penstock.forecast.evaluation.series import Split, rows_per_day
 from penstock.forecast.recurrent import RECURRENT, installed
 from penstock.forecast.registry import FORECASTERS
-from penstock.forecast.series import Split, rows_per_day
 from penstock.workload import Trace
 
 ALL = "all"
@@ -28,8 +29,8 @@ class Terms:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.day is not None and self.day < 1:
-            raise InputError(f"--day: must be at least 1 row; got {self.day}")
+        if self.day is not None:
+            whole("backtest", "day", self.day)
 
     def forecaster(self, spec: str, series: Trace) -> Forecaster:
         """A new forecaster of this description; what it leaves open of days, steps ahead and seed is told to it."""

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import InputError
-from penstock.forecast import model_file
 from penstock.forecast.drift import Drift
 from penstock.forecast.last_value import LastValue
-from penstock.forecast.model_file import Header, packed
-from penstock.forecast.models import INDEX, ModelFolder, best_of
+from penstock.forecast.trained import model_file
+from penstock.forecast.trained.model_file import Header, packed
+from penstock.forecast.trained.model_folder import INDEX, ModelFolder, best_of
 
 HEADER = Header(
     series="tweets",
@@ -174,7 +174,7 @@ class TestWhatIsWrong:
         with pytest.raises(InputError, match="must have a model of series 'tweats'; has tweets"):
             folder.best("tweats")
 
-    @pytest.mark.parametrize("text", ["", "{", "[]", '{"series": {"tweets": 3}}', '{"format": 1, "series": {"t": {}}}'])
+    @pytest.mark.parametrize("text", ["", "{", "[]", '{"series": {"tweets": 3}}', '{"format": 2, "series": {"t": {}}}'])
     def test_a_broken_index(self, folder, text):
         (folder.path / INDEX).write_text(text)
         assert INDEX in self.refused(folder, "index '")
@@ -182,8 +182,8 @@ class TestWhatIsWrong:
             folder.prepare()
 
     def test_an_index_of_another_version(self, folder):
-        (folder.path / INDEX).write_text('{"format": 2, "series": {}}')
-        self.refused(folder, "must be whole and of version 1; got version 2")
+        (folder.path / INDEX).write_text('{"format": 1, "series": {}}')
+        self.refused(folder, "must be whole and of version 2; got version 1: train anew")
 
     def test_a_missing_file(self, folder):
         only_file(folder).unlink()
@@ -211,8 +211,8 @@ class TestWhatIsWrong:
         self.refused(folder, "its penstock must be 99.0; got")
 
     def test_another_version_of_the_file(self, folder, monkeypatch):
-        monkeypatch.setattr(model_file, "FORMAT", 2)
-        self.refused(folder, "its format must be 2; got 1: train it again")
+        monkeypatch.setattr(model_file, "FORMAT", 3)
+        self.refused(folder, "its format must be 3; got 2: train it again")
 
     def test_the_file_of_another_series(self, folder):
         folder.write((replace(HEADER, series="other"), MODEL))
