@@ -13,8 +13,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from penstock.cli import options as given
-from penstock.cli.console import clear_errors, console
-from penstock.cli.files import write_text
+from penstock.cli.console import clear_errors, console, write_text
 from penstock.errors import InputError
 from penstock.forecast.evaluation.backtest import Edge, Rule
 from penstock.forecast.evaluation.contest import SeriesTest, Terms, contest, models_named

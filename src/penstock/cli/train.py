@@ -16,8 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from penstock.cli import options as given
-from penstock.cli.console import clear_errors, console
-from penstock.cli.files import write_text
+from penstock.cli.console import clear_errors, console, write_text
 from penstock.common.checks import whole
 from penstock.forecast.trained.histories import histories_of
 from penstock.forecast.trained.job import Job, Outcome, models_to_train

@@ -36,6 +36,15 @@ def workload_of(topology: Topology, trace: Trace, times_s: Mapping[str, float]) 
     return Workload(trace.peak, trace.mean, {name: reaching[name] for name in topology.operators}, times_s)
 
 
+def expected_workload(topology: Topology, trace: Trace, measured_s: Mapping[str, float]) -> Workload:
+    """The same with the declared execution times; where none is declared the measured one, or else 1 ms."""
+    times_s = {
+        name: measured_s.get(name, 0.001) if operator.execution_time_ms is None else operator.execution_time_ms / 1000
+        for name, operator in topology.operators.items()
+    }
+    return workload_of(topology, trace, times_s)
+
+
 def _declared(topology: Topology, name: str) -> Declared:
     operator = topology[name]
     shares: dict[str, float] = {}

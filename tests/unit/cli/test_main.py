@@ -43,7 +43,7 @@ TRACES = {
 def user_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The current folder, with traces good and bad and a module of the user's."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PENSTOCK_DATA", raising=False)
+    monkeypatch.setenv("PENSTOCK_DATA", str(tmp_path / "none"))
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", str(tmp_path))])
     (tmp_path / "my_app.py").write_text(MODULE)
     (tmp_path / "events.jsonl").write_text('{"n": 1}\n')

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.apps import APPS
-from penstock.cli.request import RunRequest, data_folder, new_folder, parse_pairs
+from penstock.cli.request import RunRequest, new_folder, parse_pairs
 from penstock.control.declare import workload_of
 from penstock.errors import InputError, TopologyError
 from penstock.sinks import QueueSink
@@ -34,7 +34,7 @@ keyed = build("word")
 def user_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The current folder, with a module of the user's and no real data."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PENSTOCK_DATA", raising=False)
+    monkeypatch.setenv("PENSTOCK_DATA", str(tmp_path / "none"))
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", str(tmp_path))])
     (tmp_path / "my_app.py").write_text(MODULE)
     yield tmp_path
@@ -251,14 +251,6 @@ def test_a_source_that_cannot_be_built(app: str, events: Path | None, told: str)
     with pytest.raises(InputError) as caught:
         request(app, events=events).build_source(STEADY)
     assert str(caught.value) == told
-
-
-def test_real_data_is_looked_for_where_the_user_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert data_folder("events") is None
-    (tmp_path / "data" / "events").mkdir(parents=True)
-    monkeypatch.setenv("PENSTOCK_DATA", str(tmp_path / "data"))
-    assert data_folder("events") == tmp_path / "data" / "events"
-    assert data_folder("traces") is None
 
 
 # ── the rest ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -113,10 +113,10 @@ def test_the_simulator_goes_by_the_same_options() -> None:
 
 COMPILED_BEFOREHAND = """
 import msgspec
-from penstock.engine.bundle import Keys
-from penstock.engine.mailbox import Mailbox
-from penstock.engine.messages import Report
-from penstock.engine.online_replica import OnlineReplica
+from penstock.engine.protocol.bundle import Keys
+from penstock.engine.online.mailbox import Mailbox
+from penstock.engine.protocol.messages import Report
+from penstock.engine.online.online_replica import OnlineReplica
 from penstock.grouping import Receivers, Sender, kernels, make_grouping, warm_up
 from penstock.grouping.online_shuffle import OnlineShuffleOptions, Sketch, replica, scheduler
 from penstock.metrics.counters import ReplicaCounters
