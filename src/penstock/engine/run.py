@@ -31,6 +31,7 @@ from penstock.engine.session import (
     NEEDED,
     await_slots,
     check_java,
+    check_python,
     check_session,
     check_settings,
     open_session,
@@ -265,6 +266,7 @@ class Run:
             self._spark = open_session(slots_for(self._first_layout), settings, self.folder / "spark.log")
         elif self.options.realtime:
             check_session(self._spark)
+            check_python(self._spark)
         await_slots(self._spark, needed, self.options.executors, self.options.slots_within_s)
         return self._spark
 

@@ -164,6 +164,19 @@ def check_session(spark: SparkSession) -> None:
         )
 
 
+def check_python(spark: SparkSession) -> None:
+    """Raise an EngineError if a local session that someone else made starts workers with a Python without Penstock."""
+    python = spark.sparkContext.pythonExec
+    if not _LOCAL.fullmatch(spark.sparkContext.master or ""):
+        return
+    tried = subprocess.run([python, "-c", "import penstock"], capture_output=True, text=True, check=False)
+    if tried.returncode:
+        raise EngineError(
+            f"the Spark session starts its workers with {python!r}, which cannot import penstock: "
+            f"set PYSPARK_PYTHON to {sys.executable} before the session is made"
+        )
+
+
 def await_slots(spark: SparkSession, needed: int, executors: int, timeout_s: float) -> None:
     """Wait until so many executors of a cluster, and so many slots on them, can be used; an EngineError if not in time.
 

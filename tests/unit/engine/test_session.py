@@ -17,6 +17,7 @@ from penstock.engine.session import (
     _standard_error_to,
     await_slots,
     check_java,
+    check_python,
     check_session,
     check_settings,
     interrupts_held,
@@ -140,6 +141,22 @@ class TestSettings:
             read_settings(file)
         with pytest.raises(InputError, match="cannot be read; No such file"):
             read_settings(tmp_path / "gone")
+
+
+class TestThePythonOfASession:
+    """One of another Python died five times with a NullPointerException, and nothing said why."""
+
+    def test_one_without_penstock(self, tmp_path: Path) -> None:
+        bare = tmp_path / "python"
+        bare.write_text("#!/bin/sh\nexit 1\n")
+        bare.chmod(0o755)
+        spark = SimpleNamespace(sparkContext=SimpleNamespace(master="local[4]", pythonExec=str(bare)))
+        with pytest.raises(EngineError, match=f"'{bare}', which cannot import penstock: set PYSPARK_PYTHON to "):
+            check_python(spark)  # type: ignore[arg-type]
+
+    def test_ours_and_that_of_a_cluster(self) -> None:
+        for master, python in (("local[4]", sys.executable), ("spark://host:7077", "elsewhere")):
+            check_python(SimpleNamespace(sparkContext=SimpleNamespace(master=master, pythonExec=python)))  # type: ignore[arg-type]
 
 
 class TestTheMasterOfSparkSubmit:

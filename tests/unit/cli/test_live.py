@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console, Group
 
-from penstock.cli.live import _line
-from penstock.cli.live_workers import workers_view
+from penstock.cli.live import _line, workers_view
 from penstock.control.step import LoopState, Step
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.rows import LevelRows, ManagerRow, WorkerRow
@@ -93,12 +92,12 @@ def test_nothing_where_there_are_no_workers() -> None:
 
 def test_the_line_counts_workers_only_on_a_cluster() -> None:
     counters = RunCounters(time_s=130.0, sources={"in": 5}, operators={})
-    driven: Any = SimpleNamespace(
+    live: Any = SimpleNamespace(
         run=SimpleNamespace(clock=SimpleNamespace(now=lambda: 130.0)),
-        trace=SimpleNamespace(events=10.0),
+        expected=SimpleNamespace(events=10.0),
         started_s=100.0,
         loop=SimpleNamespace(state=state(WORKER)),
     )
-    assert "  workers 1" in _line(driven, counters, counters)
-    driven.loop = None
-    assert "workers" not in _line(driven, counters, counters)
+    assert "  workers 1" in _line(live, counters, counters)
+    live.loop = None
+    assert "workers" not in _line(live, counters, counters)

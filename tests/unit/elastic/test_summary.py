@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.cli.summary import _operator
+from penstock.elastic.summary import _operator
 from penstock.metrics.counters import OperatorCounters, ReplicaCounters
 
 
