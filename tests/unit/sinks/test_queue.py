@@ -42,7 +42,6 @@ def url(tmp_path: Path) -> str:
 @pytest.fixture
 def no_broker() -> str:
     """A broker's URL at which nobody listens."""
-    pytest.importorskip("pika", reason="needs the package pika")
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return f"amqp://user:hush@127.0.0.1:{one.getsockname()[1]}/"
@@ -151,7 +150,6 @@ def test_urls_that_cannot_be(url: str, message: str) -> None:
 
 
 def test_a_port_that_is_none() -> None:
-    pytest.importorskip("pika", reason="needs the package pika")
     with pytest.raises(InputError, match="queue sink: not a URL of a broker; "):
         QueueSink("amqp://127.0.0.1:port/")
 
