@@ -178,4 +178,4 @@ def test_a_broker_that_does_not_come_back_is_given_up(no_broker: str) -> None:
     started_s = time.monotonic()
     with pytest.raises(EngineError, match=r"nothing was confirmed for 0.5 s; .*refused"):
         AmqpQueue(no_broker, "counts", patience_s=0.5).open("r")
-    assert 0.5 <= time.monotonic() - started_s < 3
+    assert 0.5 <= time.monotonic() - started_s < 20
