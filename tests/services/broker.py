@@ -1,4 +1,4 @@
-"""A RabbitMQ of the tests' own: on loopback, on free ports, in its own folder, ended by its process id."""
+"""A RabbitMQ of the tests' own, which can be killed and started again."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from . import free_port
+
 SERVERS = ("/usr/lib/rabbitmq/bin/rabbitmq-server", "rabbitmq-server")  # the first runs as whoever starts it
 START_S = 90.0
 
@@ -18,12 +20,6 @@ START_S = 90.0
 def server() -> str | None:
     """The program, if it is installed."""
     return next((found for name in SERVERS if (found := shutil.which(name))), None)
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 class Broker:
