@@ -11,8 +11,8 @@ from penstock.apps import AppOptions, PayloadOptions, find_app
 from penstock.control.analyze import DAY_S
 from penstock.grouping import GROUPINGS
 from penstock.grouping.names import SIMULATED_ONLY
-from penstock.simulator.cluster import Cluster
 from penstock.simulator.options import SimulationOptions
+from penstock.simulator.plant.cluster import Cluster
 from penstock.simulator.run import Setup
 from penstock.simulator.scenario import app_scenario, no_sink
 from penstock.workload import Trace

@@ -22,8 +22,8 @@ from penstock.metrics.utilisation import MEASURES
 from penstock.names import one_of
 from penstock.simulator.arena import Contest
 from penstock.simulator.calibration import Calibration, calibration_of
-from penstock.simulator.cluster import DEFAULT_REGIONS, LEVELS, Cluster
 from penstock.simulator.options import SimulationOptions
+from penstock.simulator.plant.cluster import DEFAULT_REGIONS, LEVELS, Cluster
 from penstock.simulator.result import r_over_of
 from penstock.simulator.run import Setup
 from penstock.simulator.scenario import Scenario, no_sink

@@ -11,8 +11,8 @@ from penstock.infra.simulated import Spent
 from penstock.metrics.paper import overestimated_replicas, processed_ratio, saved_resources, throughput_degradation
 from penstock.policy.static import Workload
 from penstock.simulator.history import History
-from penstock.simulator.operator import SimulatedOperator
-from penstock.simulator.plant import Plant
+from penstock.simulator.plant.operator import SimulatedOperator
+from penstock.simulator.plant.plant import Plant
 
 ON_TIME = 0.99  # the share of events that must be on time for a policy to meet the target
 _ROUNDING = 1e-9

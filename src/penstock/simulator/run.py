@@ -18,12 +18,12 @@ from penstock.metrics.interval import IntervalRules
 from penstock.metrics.utilisation import Measure, booked
 from penstock.policy.base import Policy, initial_replicas
 from penstock.policy.static import Workload
-from penstock.simulator.arrivals import Arrivals
-from penstock.simulator.cluster import Cluster
 from penstock.simulator.history import History
-from penstock.simulator.model import Model
 from penstock.simulator.options import SimulationOptions
-from penstock.simulator.plant import Plant
+from penstock.simulator.plant.arrivals import Arrivals
+from penstock.simulator.plant.cluster import Cluster
+from penstock.simulator.plant.model import Model
+from penstock.simulator.plant.plant import Plant
 from penstock.simulator.result import SimulationResult, r_over_of, summarised, with_workers
 from penstock.topology import Topology
 

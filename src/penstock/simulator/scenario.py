@@ -11,11 +11,11 @@ from penstock.apps.waiting import Waiting
 from penstock.control.analyze import DAY_S
 from penstock.control.declare import workload_of
 from penstock.names import one_of
-from penstock.simulator.arrivals import Arrivals, Even, Poisson
 from penstock.simulator.calibration import Calibration
-from penstock.simulator.cluster import Cluster
-from penstock.simulator.model import Facts, OperatorModel, build_model
 from penstock.simulator.options import SimulationOptions
+from penstock.simulator.plant.arrivals import Arrivals, Even, Poisson
+from penstock.simulator.plant.cluster import Cluster
+from penstock.simulator.plant.model import Facts, OperatorModel, build_model
 from penstock.simulator.run import Setup
 from penstock.topology import Topology
 from penstock.workload import Trace

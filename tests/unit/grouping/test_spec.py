@@ -11,7 +11,7 @@ from penstock.errors import InputError
 from penstock.grouping import GROUPINGS, OnlineShuffle, OnlineShuffleOptions, Receivers, Sender, make_grouping
 from penstock.grouping.names import SIMULATED_ONLY
 from penstock.grouping.spec import parse_grouping
-from penstock.simulator.plant import Plant
+from penstock.simulator.plant.plant import Plant
 from penstock.simulator.scenario import Scenario
 from penstock.topology import Topology
 from penstock.workload import constant

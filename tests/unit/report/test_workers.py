@@ -25,8 +25,8 @@ from penstock.report.run_report import run_page
 from penstock.report.workers_plot import compared_plot, workers_plot
 from penstock.report.workers_section import arena_workers_section, run_workers_section
 from penstock.report.workers_series import simulated_workers, workers_of
-from penstock.simulator.cluster import Cluster
 from penstock.simulator.options import SimulationOptions
+from penstock.simulator.plant.cluster import Cluster
 from penstock.simulator.run import simulate
 from penstock.simulator.scenario import Scenario
 from penstock.topology import Topology

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from penstock.simulator.plant import Plant
+from penstock.simulator.plant.plant import Plant
 
 
 def adds_up(plant: Plant) -> None:

@@ -8,7 +8,7 @@ from penstock.simulator.scenario import Scenario
 from penstock.topology import Topology
 from penstock.workload import Trace
 
-from .test_plant import passed
+from .plant.test_plant import passed
 
 
 def row_of(*times_ms: float, pool: int = 8) -> Topology:

@@ -10,7 +10,7 @@ import pytest
 from penstock.policy.static import Static
 from penstock.simulator.run import simulate
 
-from .cases import Given
+from .plant.cases import Given
 from .setups import setup_of
 
 FIELDS = {

@@ -18,7 +18,7 @@ from penstock.topology import Topology
 from penstock.workload import Trace, constant
 
 from .setups import setup_of
-from .test_plant import passed
+from .plant.test_plant import passed
 
 
 class Follows:

@@ -16,7 +16,7 @@ from penstock.topology import Topology
 from penstock.workload import Trace, constant
 
 from .setups import row_of
-from .test_plant import passed
+from .plant.test_plant import passed
 
 TRACE = Trace("made", 10.0, [10.0, 30.0])
 

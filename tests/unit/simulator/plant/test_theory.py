@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from penstock.simulator.arrivals import Even, Poisson
-from penstock.simulator.model import Facts, build_model
 from penstock.simulator.options import SimulationOptions
-from penstock.simulator.plant import Plant
+from penstock.simulator.plant.arrivals import Even, Poisson
+from penstock.simulator.plant.model import Facts, build_model
+from penstock.simulator.plant.plant import Plant
 from penstock.topology import Topology
 from penstock.workload import constant
 

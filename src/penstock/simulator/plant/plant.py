@@ -11,15 +11,15 @@ from penstock.errors import InputError
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.latency import LatencyHistogram
 from penstock.metrics.utilisation import Utilisation
-from penstock.simulator.arrays import BUCKETS, Events, Floats, Tally, Tracking, empty_events
-from penstock.simulator.arrivals import Arrivals
+from penstock.simulator.kernels.arrays import BUCKETS, Events, Floats, Tally, Tracking, empty_events
 from penstock.simulator.kernels.move import merge
 from penstock.simulator.kernels.settle import enter
-from penstock.simulator.model import Edge, Model
-from penstock.simulator.online import REPORT_S
 from penstock.simulator.options import SimulationOptions
-from penstock.simulator.regional import RegionalOperator
-from penstock.simulator.stateful import kind_of
+from penstock.simulator.plant.arrivals import Arrivals
+from penstock.simulator.plant.model import Edge, Model
+from penstock.simulator.plant.online import REPORT_S
+from penstock.simulator.plant.regional import RegionalOperator
+from penstock.simulator.plant.stateful import kind_of
 
 CHUNK = 1 << 14  # source events moved through the topology at once
 _FIRST_RING = 1 << 12

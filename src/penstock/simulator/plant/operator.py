@@ -13,7 +13,7 @@ from penstock.grouping.kernels import publish_to, senders
 from penstock.grouping.online_shuffle.options import OnlineShuffleOptions
 from penstock.metrics.counters import OperatorCounters, ReplicaCounters
 from penstock.names import one_of
-from penstock.simulator.arrays import (
+from penstock.simulator.kernels.arrays import (
     CAUSES,
     CHOSEN,
     FIELDS,
@@ -37,9 +37,9 @@ from penstock.simulator.kernels.give import give
 from penstock.simulator.kernels.move import compact, holders_of
 from penstock.simulator.kernels.settle import settle_all
 from penstock.simulator.kernels.take import take
-from penstock.simulator.model import OperatorModel
-from penstock.simulator.online import OnlineSide
 from penstock.simulator.options import SimulationOptions
+from penstock.simulator.plant.model import OperatorModel
+from penstock.simulator.plant.online import OnlineSide
 
 KINDS = {
     "shuffle": SHUFFLE,

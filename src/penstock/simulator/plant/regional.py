@@ -7,11 +7,21 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.errors import InputError
-from penstock.simulator.arrays import CHOSEN, LEAST_WORK, Events, Flags, Floats, Ints, Tally, Tracking, empty_events
-from penstock.simulator.kernels.route import route
-from penstock.simulator.model import OperatorModel
-from penstock.simulator.operator import SimulatedOperator
+from penstock.simulator.kernels.arrays import (
+    CHOSEN,
+    LEAST_WORK,
+    Events,
+    Flags,
+    Floats,
+    Ints,
+    Tally,
+    Tracking,
+    empty_events,
+)
+from penstock.simulator.kernels.take import route
 from penstock.simulator.options import SimulationOptions
+from penstock.simulator.plant.model import OperatorModel
+from penstock.simulator.plant.operator import SimulatedOperator
 
 
 class Sent(NamedTuple):

@@ -10,9 +10,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import InputError
-from penstock.simulator.model import build_model
 from penstock.simulator.options import SimulationOptions
-from penstock.simulator.plant import Plant
+from penstock.simulator.plant.model import build_model
+from penstock.simulator.plant.plant import Plant
 from penstock.topology import Topology
 
 from .cases import INTERVAL_S, Given, cases, chain

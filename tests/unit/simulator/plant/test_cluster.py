@@ -11,8 +11,8 @@ from penstock.errors import InputError
 from penstock.infra.simulated import Region
 from penstock.infra.worker import WorkerSize
 from penstock.policy.registry import policy_for
-from penstock.simulator.cluster import Cluster
 from penstock.simulator.options import SimulationOptions
+from penstock.simulator.plant.cluster import Cluster
 from penstock.simulator.run import simulate
 from penstock.simulator.scenario import Scenario
 from penstock.topology import Topology

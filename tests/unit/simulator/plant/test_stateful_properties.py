@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.simulator.plant import Plant
+from penstock.simulator.plant.plant import Plant
 
 from .cases import INTERVAL_S
 from .reference_state import KeyedOperator

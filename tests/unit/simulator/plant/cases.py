@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from penstock.apps.waiting import Waiting
 from penstock.metrics.utilisation import Utilisation
-from penstock.simulator.arrays import Floats
-from penstock.simulator.model import Facts, build_model
+from penstock.simulator.kernels.arrays import Floats
 from penstock.simulator.options import SimulationOptions
-from penstock.simulator.plant import Plant
+from penstock.simulator.plant.model import Facts, build_model
+from penstock.simulator.plant.plant import Plant
 from penstock.topology import Stream, To, Topology
 
 from .reference import Reference

@@ -8,9 +8,9 @@ import pytest
 from penstock.apps.waiting import Waiting
 from penstock.errors import InputError
 from penstock.grouping import KeyGroups, Receivers
-from penstock.simulator.model import Facts, build_model
 from penstock.simulator.options import SimulationOptions
-from penstock.simulator.plant import Plant
+from penstock.simulator.plant.model import Facts, build_model
+from penstock.simulator.plant.plant import Plant
 from penstock.state.key_groups import first_owners, reassigned
 from penstock.topology import Topology
 

@@ -10,9 +10,9 @@ import pytest
 from penstock.apps.waiting import TimeByValue, Waiting
 from penstock.errors import InputError
 from penstock.metrics.utilisation import Utilisation
-from penstock.simulator.model import Facts, build_model
 from penstock.simulator.options import SimulationOptions
-from penstock.simulator.plant import Plant
+from penstock.simulator.plant.model import Facts, build_model
+from penstock.simulator.plant.plant import Plant
 from penstock.topology import Topology
 
 from .cases import Given

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from penstock.apps import AppOptions, PayloadOptions, find_app
-from penstock.simulator.arrivals import Even, Poisson
-from penstock.simulator.model import Facts, build_model
 from penstock.simulator.options import SimulationOptions
-from penstock.simulator.plant import CHUNK, Plant
+from penstock.simulator.plant.arrivals import Even, Poisson
+from penstock.simulator.plant.model import Facts, build_model
+from penstock.simulator.plant.plant import CHUNK, Plant
 from penstock.simulator.scenario import no_sink
 from penstock.topology import Topology
 from penstock.workload import constant

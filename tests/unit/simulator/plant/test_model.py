@@ -11,10 +11,10 @@ from penstock.apps import APPS, AppOptions, PayloadOptions
 from penstock.apps.waiting import TimeByValue, Waiting
 from penstock.errors import InputError
 from penstock.grouping import Fields, Receivers
-from penstock.simulator.arrays import ALIKE, ONE_OF, TABLE, WHOLE
-from penstock.simulator.model import UNKNOWN_VALUES, Facts, build_model, giving
+from penstock.simulator.kernels.arrays import ALIKE, ONE_OF, TABLE, WHOLE
 from penstock.simulator.options import SimulationOptions
-from penstock.simulator.plant import Plant
+from penstock.simulator.plant.model import UNKNOWN_VALUES, Facts, build_model, giving
+from penstock.simulator.plant.plant import Plant
 from penstock.simulator.scenario import no_sink
 from penstock.topology import Stream, To, Topology
 

@@ -18,7 +18,7 @@ from penstock.infra.worker import WorkerSize
 from penstock.names import one_of
 from penstock.policy.base import Policy
 from penstock.policy.static import Static, Workload, make_static
-from penstock.simulator.plant import Plant
+from penstock.simulator.plant.plant import Plant
 
 LEVELS = ("static", "application", "both")
 START_S = 12.0  # a new Worker of Spark Standalone until it runs tasks
