@@ -18,7 +18,7 @@ from penstock.names import one_of
 from penstock.sinks import DatabaseSink, QueueSink
 from penstock.sources import FileSource, Source, TraceSource
 from penstock.topology import Topology
-from penstock.workload import Trace, constant, load_trace
+from penstock.workload import Trace, constant, load_trace, played
 
 DEFAULT_DURATION_S = 60.0
 
@@ -166,15 +166,6 @@ def held_folder(folder: Path) -> Path:
     if not (folder / "run.json").is_file():
         raise InputError(f"--resume: no run in {str(folder)!r}, as there is no file run.json")
     return folder.resolve()
-
-
-def played(trace: Trace, mean_rate: float | None, speedup: float, duration_s: float | None) -> Trace:
-    """The trace as it is played: rescaled, compressed, cut."""
-    if mean_rate is not None:
-        trace = trace.scaled(mean_rate)
-    if speedup != 1.0:
-        trace = trace.compressed(speedup)
-    return trace if duration_s is None else trace.limited(min(duration_s, trace.duration_s))
 
 
 def own_topology(reference: str, grouping: str | None, pools: Mapping[str, int]) -> Topology:

@@ -10,7 +10,7 @@ import numpy as np
 from penstock.infra.worker import WorkerState
 from penstock.metrics.rows import LevelRows, ManagerRow
 from penstock.simulator.kernels.arrays import Floats
-from penstock.simulator.plant.plant import Plant
+from penstock.simulator.plant.plant import SimulatedPlant
 
 MOST_WORDS = 1000  # of the managers
 
@@ -18,7 +18,7 @@ MOST_WORDS = 1000  # of the managers
 class History:
     """One row an interval from now on: a few numbers each, so that months of traffic fit into memory."""
 
-    def __init__(self, operators: Sequence[str], plant: Plant) -> None:
+    def __init__(self, operators: Sequence[str], plant: SimulatedPlant) -> None:
         self.operators = tuple(operators)
         self.times_s: list[float] = []
         self.lengths_s: list[float] = []
@@ -31,7 +31,9 @@ class History:
         self.changes = 0
         self._seen = (plant.now_s, plant.events, plant.out, plant.latency_total_s)
 
-    def add(self, plant: Plant, replicas: Mapping[str, int], changes: int, levels: LevelRows | None = None) -> None:
+    def add(
+        self, plant: SimulatedPlant, replicas: Mapping[str, int], changes: int, levels: LevelRows | None = None
+    ) -> None:
         """Take down the interval that just ended, in which these replicas were active."""
         if levels is not None:
             self.levels = self.levels or WorkerHistory()

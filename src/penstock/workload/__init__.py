@@ -5,7 +5,7 @@ from penstock.workload.load import load_trace, save_trace
 from penstock.workload.made import MADE_TRACES, made_trace
 from penstock.workload.shapes import erratic, fluctuating, periodic, progressive, ramp, stable
 from penstock.workload.spikes import HotSet, Spike, draw_spikes, spiky
-from penstock.workload.trace import Trace, TraceSummary, constant
+from penstock.workload.trace import Trace, TraceSummary, constant, played
 
 __all__ = [
     "MADE_TRACES",
@@ -20,6 +20,7 @@ __all__ = [
     "load_trace",
     "made_trace",
     "periodic",
+    "played",
     "progressive",
     "ramp",
     "save_trace",

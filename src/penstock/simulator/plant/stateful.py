@@ -21,11 +21,13 @@ from penstock.simulator.kernels.arrays import (
     Tracking,
     empty_events,
 )
-from penstock.simulator.options import STATE_BYTES, SimulationOptions
 from penstock.simulator.plant.model import OperatorModel
 from penstock.simulator.plant.operator import SimulatedOperator
 from penstock.simulator.plant.regional import RegionalOperator
+from penstock.simulator.scenario import Plant
 from penstock.state.key_groups import first_owners, reassigned
+
+STATE_BYTES = 60.0  # of one key, where nothing is said: a word with a dict of three numbers, encoded
 
 
 class Handing(NamedTuple):
@@ -128,8 +130,8 @@ class StatefulOperator(RegionalOperator):
     arrived, and with it when the state is there, before any event that has to wait for it could start.
     """
 
-    def __init__(self, model: OperatorModel, options: SimulationOptions, tracking: Tracking, tally: Tally) -> None:
-        super().__init__(model, options, tracking, tally)
+    def __init__(self, model: OperatorModel, plant: Plant, tracking: Tracking, tally: Tally) -> None:
+        super().__init__(model, plant, tracking, tally)
         assert model.operator.state is not None
         groups = model.operator.state.groups
         self._moves = Moves(groups, self.pool)
@@ -140,7 +142,7 @@ class StatefulOperator(RegionalOperator):
         self._group_of_key[self._key] = self._group
         self._seen = np.zeros(len(self._group_of_key), bool)
         self._keys = np.zeros(groups, np.int64)  # seen so far, by group
-        self._key_bytes = float(options.state_bytes.get(self.name, STATE_BYTES))
+        self._key_bytes = float(plant.state_bytes.get(self.name, STATE_BYTES))
 
     @property
     def _targets(self) -> Routes:
@@ -195,21 +197,21 @@ class StatefulOperator(RegionalOperator):
 
     def _go_on(self, at_s: float) -> None:
         """Hand over what one replica loses, or begin the next change."""
-        handing, options = self._moves.next_handing, self._options
+        handing, plant = self._moves.next_handing, self._plant
         if handing is None:
             delay_s = self._delay_s.max(axis=0)
             np.maximum.at(delay_s, self._sent.chosen, self._sent.events.time - at_s)  # markers overtake nothing
             super()._warm_up(self._moves.change(delay_s), at_s)
             return
-        done_s = max(float(self._replicas.free[handing.loser]), at_s + options.hop_s)
+        done_s = max(float(self._replicas.free[handing.loser]), at_s + plant.hop_s)
         size = self._key_bytes * int(self._keys[handing.groups].sum())
-        self._moves.hand_over(done_s + options.move_latency_s + size / options.move_bandwidth)
+        self._moves.hand_over(done_s + plant.move_latency_s + size / plant.move_bandwidth)
 
     def _due(self) -> Floats:
         """When each event on its way can be queued, but for the hop; at a group's old owner nothing has to wait."""
         times, groups = self._sent.events.time, self._of_value(self._group, self._sent.events.value)
         mine = self._moves.routes.active[groups] == self._sent.chosen
-        return np.where(mine, np.maximum(times, self._moves.ready_s[groups] - self._options.hop_s), times)
+        return np.where(mine, np.maximum(times, self._moves.ready_s[groups] - self._plant.hop_s), times)
 
     def _queue_up(self, events: Events, kind: int, chosen: Ints, asked: Flags) -> None:
         """Queue events; the keys of those that will be processed are seen from now on."""
