@@ -20,6 +20,7 @@ from penstock.report.arena_tables import header, ranking_table
 from penstock.report.arena_terminal import WIDEST, results_table
 from penstock.report.arena_verdict import verdict
 from penstock.simulator import Scenario, compare, ranked
+from penstock.topology import Topology
 from penstock.workload import constant
 
 from .contests import (
@@ -134,7 +135,7 @@ def test_the_header_says_what_was_played():
         assert chip in shown
     for chip in ("td 30 s", "t_out 30 s", "q_size 100,000", "actuation restart restart 20 s", "seed 7"):
         assert chip in shown
-    assert "grouping shuffle slots 1, 2.5" in shown
+    assert "grouping shuffle" in shown
     assert "activation delay" not in shown
     assert "forecaster" not in shown
 
@@ -162,7 +163,7 @@ def test_the_file_needs_nothing_else(made_page):
 def test_odd_names_are_escaped_and_drawn():
     evil = "<script>alert('1')</script>&\n$x_1$[bold]\N{ROCKET}"
     odd = [dataclasses.replace(one, policy=evil) for one in (PSPS, PEAK)]
-    page = arena_page(report([*odd, ORACLE], app=evil, settings={evil: evil}))
+    page = arena_page(report([*odd, ORACLE], topology=Topology(evil), forecaster=evil))
     found = Elements(page).found
     assert "script" not in {tag for tag, _ in found}
     assert "&lt;script&gt;" in page
