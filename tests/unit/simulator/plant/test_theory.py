@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from penstock.simulator.arrivals import Even, Poisson
-from penstock.simulator.model import Facts, build_model
-from penstock.simulator.options import SimulationOptions
-from penstock.simulator.plant import Plant
+from penstock.simulator.plant.arrivals import Even, Poisson
+from penstock.simulator.plant.model import Facts, build_model
+from penstock.simulator.plant.plant import SimulatedPlant
+from penstock.simulator.scenario import Plant
 from penstock.topology import Topology
 from penstock.workload import constant
 
@@ -21,7 +21,9 @@ EVENTS = 3_000_000
 WITHIN = 0.02
 
 
-def queue(load: float, replicas: int = 1, *, operators: int = 1, grouping: str = "least_work", **facts) -> Plant:
+def queue(
+    load: float, replicas: int = 1, *, operators: int = 1, grouping: str = "least_work", **facts
+) -> SimulatedPlant:
     """Operators in a row under so much load a replica, not yet played; nothing takes time but the work."""
     topology = Topology("queue", pool=replicas)
     last = topology.source("in").name
@@ -31,18 +33,18 @@ def queue(load: float, replicas: int = 1, *, operators: int = 1, grouping: str =
         last = name
     rate = load * replicas / SERVICE_S
     arrivals = {"in": Poisson(constant(rate, EVENTS / operators / rate, step_s=3600.0), seed=11)}
-    plant = Plant(build_model(topology, Facts(seed=3, **facts)), arrivals, SimulationOptions(hop_s=0.0))
+    plant = SimulatedPlant(build_model(topology, Facts(seed=3, **facts)), arrivals, Plant(hop_s=0.0))
     for name in topology.operators:
         plant.set_replicas(name, range(replicas))
     return plant
 
 
-def played(plant: Plant) -> Plant:
+def played(plant: SimulatedPlant) -> SimulatedPlant:
     plant.advance(plant.end_s)
     return plant
 
 
-def mean_wait_s(plant: Plant) -> float:
+def mean_wait_s(plant: SimulatedPlant) -> float:
     """Latency less the time in the replicas' hands."""
     busy_s = sum(one.total.busy_s for one in plant.counters().operators.values())
     return (plant.latency_total_s - busy_s) / plant.out
@@ -113,7 +115,7 @@ def test_nobody_waits_for_regular_work():
     """D/D/1 up to a load of 1."""
     topology = Topology("regular")
     topology.operator("o0", passed, inputs=topology.source("in"), execution_time_ms=9.9)
-    plant = Plant(build_model(topology), {"in": Even(constant(100.0, 60.0))}, SimulationOptions(hop_s=0.0025))
+    plant = SimulatedPlant(build_model(topology), {"in": Even(constant(100.0, 60.0))}, Plant(hop_s=0.0025))
     plant.advance(61.0)
     assert plant.out == 6000
     assert plant.latency().max_ms == pytest.approx(12.4)

@@ -11,21 +11,21 @@ from penstock.errors import InputError
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.latency import LatencyHistogram
 from penstock.metrics.utilisation import Utilisation
-from penstock.simulator.arrays import BUCKETS, Events, Floats, Tally, Tracking, empty_events
-from penstock.simulator.arrivals import Arrivals
+from penstock.simulator.kernels.arrays import BUCKETS, Events, Floats, Tally, Tracking, empty_events
 from penstock.simulator.kernels.move import merge
 from penstock.simulator.kernels.settle import enter
-from penstock.simulator.model import Edge, Model
-from penstock.simulator.online import REPORT_S
-from penstock.simulator.options import SimulationOptions
-from penstock.simulator.regional import RegionalOperator
-from penstock.simulator.stateful import kind_of
+from penstock.simulator.plant.arrivals import Arrivals
+from penstock.simulator.plant.model import Edge, Model
+from penstock.simulator.plant.online import REPORT_S
+from penstock.simulator.plant.regional import RegionalOperator
+from penstock.simulator.plant.stateful import kind_of
+from penstock.simulator.scenario import Plant
 
 CHUNK = 1 << 14  # source events moved through the topology at once
 _FIRST_RING = 1 << 12
 
 
-class Plant:
+class SimulatedPlant:
     """Events are moved operator by operator, in topological order, a stretch of time at a stretch.
 
     That is exact: who gets an event is settled when it is sent, a replica works in order of arrival, and replicas
@@ -33,21 +33,28 @@ class Plant:
     """
 
     def __init__(
-        self, model: Model, arrivals: Mapping[str, Arrivals], options: SimulationOptions, *, regional: bool = False
+        self,
+        model: Model,
+        arrivals: Mapping[str, Arrivals],
+        plant: Plant,
+        *,
+        target_s: float = 2.0,
+        regional: bool = False,
     ) -> None:
         if missing := [name for name in model.sources if name not in arrivals]:
             raise InputError(f"simulation: source {missing[0]!r} has no arrivals")
         self.now_s = 0.0
-        self.options = options
+        self.target_s = target_s
+        self._plant = plant
         self._model = model
         self._arrivals = arrivals
         self._entered = dict.fromkeys(model.sources, 0)
         self._total = 0  # source events so far
-        self._tally = Tally(np.zeros(BUCKETS, np.int64), np.array([0.0, 0.0, options.target_s]), np.zeros(3, np.int64))
+        self._tally = Tally(np.zeros(BUCKETS, np.int64), np.array([0.0, 0.0, target_s]), np.zeros(3, np.int64))
         self._tracking = _ring(_FIRST_RING, used=model.splits)
-        options.check_state(model.stateful)
+        plant.check_state(model.stateful)
         self.operators = {
-            name: kind_of(one, regional=regional)(one, options, self._tracking, self._tally)
+            name: kind_of(one, regional=regional)(one, plant, self._tracking, self._tally)
             for name, one in model.operators.items()
         }
         self._changed = False
@@ -185,15 +192,15 @@ class Plant:
     def settle_changes(self) -> bool:
         """Once all replicas are set, do what the actuation does on a change; says whether there was one."""
         changed, self._changed = self._changed, False
-        if changed and self.options.actuation != "pool":
-            until_s = self.now_s + self.options.restart_s
+        if changed and self._plant.actuation != "pool":
+            until_s = self.now_s + self._plant.restart_s
             for operator in self.operators.values():
-                operator.restart(until_s, lossy=self.options.actuation == "restart-lossy")
+                operator.restart(until_s, lossy=self._plant.actuation == "restart-lossy")
         return changed
 
     def unfinished_late(self) -> int:
         """Source events in flight that are older than the target already."""
-        born_before_s = self.now_s - self.options.target_s
+        born_before_s = self.now_s - self.target_s
         late: set[int] = set()
         for operator in self.operators.values():
             late.update(operator.sources_born_before(born_before_s))

@@ -7,11 +7,21 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.errors import InputError
-from penstock.simulator.arrays import CHOSEN, LEAST_WORK, Events, Flags, Floats, Ints, Tally, Tracking, empty_events
-from penstock.simulator.kernels.route import route
-from penstock.simulator.model import OperatorModel
-from penstock.simulator.operator import SimulatedOperator
-from penstock.simulator.options import SimulationOptions
+from penstock.simulator.kernels.arrays import (
+    CHOSEN,
+    LEAST_WORK,
+    Events,
+    Flags,
+    Floats,
+    Ints,
+    Tally,
+    Tracking,
+    empty_events,
+)
+from penstock.simulator.kernels.take import route
+from penstock.simulator.plant.model import OperatorModel
+from penstock.simulator.plant.operator import SimulatedOperator
+from penstock.simulator.scenario import Plant
 
 
 class Sent(NamedTuple):
@@ -44,8 +54,8 @@ class RegionalOperator(SimulatedOperator):
     whatever arrives by a time was sent by then.
     """
 
-    def __init__(self, model: OperatorModel, options: SimulationOptions, tracking: Tracking, tally: Tally) -> None:
-        super().__init__(model, options, tracking, tally)
+    def __init__(self, model: OperatorModel, plant: Plant, tracking: Tracking, tally: Tally) -> None:
+        super().__init__(model, plant, tracking, tally)
         if self._kind == LEAST_WORK:
             raise InputError(f"{model.operator}: grouping 'least_work' knows no delays between regions")
         self._delay_s = np.zeros((len(model.origin), self.pool))

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 
 from penstock.metrics.latency import LatencyHistogram
 from penstock.metrics.utilisation import Utilisation
-from penstock.simulator.options import SimulationOptions
+from penstock.simulator.scenario import Plant
 
 from .cases import GROUPINGS, INTERVAL_S, Case, Change, cases, chain, poisson
 
@@ -27,7 +27,7 @@ def same(plant, reference) -> None:
     """Everything that both count is alike now."""
     latencies = [latency for _, latency in reference.left]
     assert (plant.events, plant.out, plant.failed) == (reference.events, len(latencies), reference.failed)
-    assert plant.late == sum(latency > plant.options.target_s for latency in latencies)
+    assert plant.late == sum(latency > plant.target_s for latency in latencies)
     assert plant.latency_total_s == pytest.approx(sum(latencies), abs=MICROSECOND)
     expected = LatencyHistogram()
     for latency in latencies:
@@ -122,7 +122,7 @@ def under(*changes: dict, used=None, groupings=("shuffle",) * 3, rate=120.0, cou
     topology = chain(groupings)
     known = {} if used is None else dict.fromkeys(topology.operators, used)
     made = tuple(Change(replicas, known) for replicas in changes)
-    chosen = SimulationOptions(td_s=INTERVAL_S, target_s=0.1, restart_s=0.37, **options)
+    chosen = Plant(restart_s=0.37, **options)
     return Case(topology, {"s": poisson(rate, count, seed=5)}, chosen, made)
 
 

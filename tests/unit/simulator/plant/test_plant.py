@@ -10,9 +10,9 @@ import pytest
 from penstock.apps.waiting import TimeByValue, Waiting
 from penstock.errors import InputError
 from penstock.metrics.utilisation import Utilisation
-from penstock.simulator.model import Facts, build_model
-from penstock.simulator.options import SimulationOptions
-from penstock.simulator.plant import Plant
+from penstock.simulator.plant.model import Facts, build_model
+from penstock.simulator.plant.plant import SimulatedPlant
+from penstock.simulator.scenario import Plant
 from penstock.topology import Topology
 
 from .cases import Given
@@ -28,13 +28,13 @@ def one_operator(pool=2, time_s=1.0, **more) -> Topology:
     return topology
 
 
-def plant_of(topology: Topology, *times: float, hop_s: float = 0.0, facts: Facts | None = None, **options) -> Plant:
+def plant_of(topology: Topology, *times: float, facts: Facts | None = None, target_s=2.0, **options) -> SimulatedPlant:
     """A plant that gets events at these times."""
     arrivals = {name: Given(np.array(times)) for name in topology.sources}
-    return Plant(build_model(topology, facts), arrivals, SimulationOptions(hop_s=hop_s, **options))
+    return SimulatedPlant(build_model(topology, facts), arrivals, Plant(**{"hop_s": 0.0, **options}), target_s=target_s)
 
 
-def latencies_s(plant: Plant) -> tuple[float, float]:
+def latencies_s(plant: SimulatedPlant) -> tuple[float, float]:
     """Total and greatest."""
     return round(plant.latency_total_s, 9), round(plant.latency().max_ms / 1000, 9)
 
@@ -222,4 +222,4 @@ def test_replicas_must_be_in_the_pool_and_each_once(replicas):
 
 def test_every_source_must_have_arrivals():
     with pytest.raises(InputError, match="simulation: source 'in' has no arrivals"):
-        Plant(build_model(one_operator()), {}, SimulationOptions())
+        SimulatedPlant(build_model(one_operator()), {}, Plant())

@@ -18,7 +18,7 @@ import numpy as np
 from penstock.apps.waiting import Waiting
 from penstock.errors import InputError
 from penstock.grouping.fields import key_of, stable_hash
-from penstock.simulator.arrays import ALIKE, ONE_OF, TABLE, WHOLE, Floats, Ints, Work
+from penstock.simulator.kernels.arrays import ALIKE, ONE_OF, TABLE, WHOLE, Floats, Ints, Work
 from penstock.topology import Operator, To, Topology
 from penstock.topology.operator import Stream
 

@@ -22,7 +22,7 @@ import simpy
 
 from penstock.grouping import Sender
 from penstock.metrics.utilisation import Utilisation
-from penstock.simulator.options import SimulationOptions
+from penstock.simulator.scenario import Plant
 from penstock.topology import Operator, To, Topology
 
 from .reference_parts import Event, Journey, Replica, Wire
@@ -122,7 +122,7 @@ class Reference:
 
     topology: Topology
     sources: Mapping[str, tuple[Sequence[float], Sequence[Any]]]
-    options: SimulationOptions
+    options: Plant
     env: simpy.Environment = field(default_factory=simpy.Environment)
     left: list[tuple[float, float]] = field(default_factory=list)  # when each source event was out, and its latency
     events: int = 0

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from penstock.simulator.arrays import Floats
+from penstock.simulator.kernels.arrays import Floats
 from penstock.workload import Trace
 
 _BLOCK = 1 << 16

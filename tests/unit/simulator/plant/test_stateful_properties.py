@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.simulator.plant import Plant
+from penstock.simulator.plant.plant import SimulatedPlant
 
 from .cases import INTERVAL_S
 from .reference_state import KeyedOperator
@@ -20,14 +20,14 @@ from .test_regional import DELAYS, placed
 TAIL_S = 60.0
 
 
-def same_state(plant, reference) -> None:
+def same_state(case, plant, reference) -> None:
     """In the end: state, groups moved, and how long they waited."""
     counted = plant.counters().operators
     for name, one in reference.operators.items():
         if isinstance(one, KeyedOperator):
             total = counted[name].total
             assert total.state_keys == sum(map(len, one.state.values()))
-            assert total.state_bytes == round(total.state_keys * plant.options.state_bytes[name])
+            assert total.state_bytes == round(total.state_keys * case.options.state_bytes[name])
             assert total.groups_moved == total.moving.count == len(one.waits_s)
             assert total.moving.total_ms == pytest.approx(1000 * sum(one.waits_s), abs=1e-3)
 
@@ -39,7 +39,7 @@ def played(case, *, regions=None) -> None:
         for one in (plant, reference):
             one.place(*regions)
     drive(case, plant, reference, TAIL_S)
-    same_state(plant, reference)
+    same_state(case, plant, reference)
 
 
 @given(cases(q_size=None, actuation="pool"))
@@ -54,7 +54,7 @@ def test_same_wherever_replicas_sit(case, delay_s, seed):
     played(case, regions=(placed(case.topology, np.random.default_rng(seed)), delay_s))
 
 
-def left_in_order(plant: Plant) -> list[int]:
+def left_in_order(plant: SimulatedPlant) -> list[int]:
     """The source events that leave `first`, from now on."""
     operator, seen = plant.operators["first"], []
     give = operator.give

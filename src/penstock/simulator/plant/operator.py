@@ -13,7 +13,7 @@ from penstock.errors import InputError
 from penstock.grouping.kernels import publish_to, senders
 from penstock.grouping.online_shuffle.options import OnlineShuffleOptions
 from penstock.metrics.counters import OperatorCounters, ReplicaCounters
-from penstock.simulator.arrays import (
+from penstock.simulator.kernels.arrays import (
     CAUSES,
     CHOSEN,
     FIELDS,
@@ -37,9 +37,9 @@ from penstock.simulator.kernels.give import give
 from penstock.simulator.kernels.move import compact, holders_of
 from penstock.simulator.kernels.settle import settle_all
 from penstock.simulator.kernels.take import take
-from penstock.simulator.model import OperatorModel
-from penstock.simulator.online import OnlineSide
-from penstock.simulator.options import SimulationOptions
+from penstock.simulator.plant.model import OperatorModel
+from penstock.simulator.plant.online import OnlineSide
+from penstock.simulator.scenario import Plant
 
 KINDS = {
     "shuffle": SHUFFLE,
@@ -55,14 +55,14 @@ _FIRST_ROOM = 1 << 12
 class SimulatedOperator:
     """Takes events and gives events; everything in between is decided by the kernels."""
 
-    def __init__(self, model: OperatorModel, options: SimulationOptions, tracking: Tracking, tally: Tally) -> None:
+    def __init__(self, model: OperatorModel, plant: Plant, tracking: Tracking, tally: Tally) -> None:
         self.model = model
         self.name = model.operator.name
         self.pool = model.operator.pool
         one_of(f"{model.operator}: grouping", model.operator.grouping, KINDS)
         self._work = model.work._replace(drawn=model.work.drawn.copy())  # the same numbers for every plant
         self._kind = KINDS[model.operator.grouping]
-        self._options = options
+        self._plant = plant
         self._tracking, self._tally = tracking, tally
         self.online = _online_side(model) if self._kind == CHOSEN else None
         self._queue = empty_queue(_FIRST_ROOM, noting=self.online is not None)
@@ -73,7 +73,7 @@ class SimulatedOperator:
         self._used, self._step = np.zeros(self.pool), 0.0
         self._outputs = empty_events((len(model.outputs), _FIRST_ROOM))
         self._filled = np.zeros(len(model.outputs), np.int64)
-        self._limits = np.array([options.hop_s, options.t_out_s or np.inf, np.inf])
+        self._limits = np.array([plant.hop_s, plant.t_out_s or np.inf, np.inf])
         self._bound()
         if self.online:
             self.online.activate(np.zeros(1, np.int64))
@@ -158,7 +158,7 @@ class SimulatedOperator:
             self.online.activate(np.array(active))
 
     def _warm_up(self, new: Sequence[int], now_s: float) -> None:
-        ready_s = now_s + self._options.activation_delay_s if now_s > 0 else now_s
+        ready_s = now_s + self._plant.activation_delay_s if now_s > 0 else now_s
         self._replicas.free[new] = np.maximum(self._replicas.free[new], ready_s)
 
     def publish(self, used: Mapping[int, float], step: float) -> None:
@@ -193,7 +193,7 @@ class SimulatedOperator:
         alive = np.flatnonzero(queue.fate[: queue.size[0]] >= 0)
         holders = holders_of(queue, replicas)[alive]
         waiting = Events(
-            np.full(len(alive), until_s - self._options.hop_s),
+            np.full(len(alive), until_s - self._plant.hop_s),
             queue.born[alive],
             queue.source[alive],
             queue.value[alive],
@@ -260,8 +260,8 @@ class SimulatedOperator:
 
     def _bound(self) -> None:
         """Each active replica may hold its part of q_size."""
-        if self._options.q_size is not None:
-            self._limits[2] = math.ceil(self._options.q_size / int(self._routes.length[0]))
+        if self._plant.q_size is not None:
+            self._limits[2] = math.ceil(self._plant.q_size / int(self._routes.length[0]))
 
     def _make_room(self, count: int) -> None:
         fill, alive, _ = self._queue.size.tolist()

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import InputError
-from penstock.simulator.model import build_model
-from penstock.simulator.options import SimulationOptions
-from penstock.simulator.plant import Plant
+from penstock.simulator.plant.model import build_model
+from penstock.simulator.plant.plant import SimulatedPlant
+from penstock.simulator.scenario import Plant
 from penstock.topology import Topology
 
 from .cases import INTERVAL_S, Given, cases, chain
@@ -81,12 +79,13 @@ def test_whatever_is_restarted_nothing_gets_lost_on_the_way(case, delay_s, seed)
     assert case.options.actuation == "restart-lossy" or case.options.t_out_s or plant.failed == 0
 
 
-def chain_of_two(*times: float, **options) -> Plant:
+def chain_of_two(*times: float, target_s: float = 2.0, **options) -> SimulatedPlant:
     topology = Topology("two", pool=2)
     first = topology.operator("a", len, inputs=topology.source("in"), execution_time_ms=10.0)
     topology.operator("b", len, inputs=first, execution_time_ms=10.0)
-    chosen = SimulationOptions(**{"hop_s": 0.001} | options)
-    return Plant(build_model(topology), {"in": Given(np.array(times))}, chosen, regional=True)
+    chosen = Plant(**{"hop_s": 0.001} | options)
+    arrivals = {"in": Given(np.array(times))}
+    return SimulatedPlant(build_model(topology), arrivals, chosen, target_s=target_s, regional=True)
 
 
 def test_an_event_takes_the_delay_at_every_change_of_region():
@@ -136,7 +135,7 @@ def test_events_on_their_way_are_late_if_they_are_old():
 def test_least_work_knows_no_delays():
     model = build_model(chain(("least_work",)))
     with pytest.raises(InputError, match="grouping 'least_work' knows no delays between regions"):
-        Plant(model, {"s": Given(np.array([1.0]))}, SimulationOptions(), regional=True)
+        SimulatedPlant(model, {"s": Given(np.array([1.0]))}, Plant(), regional=True)
 
 
 def test_online_shuffle_gets_every_event_through():
@@ -144,10 +143,10 @@ def test_online_shuffle_gets_every_event_through():
     topology.operator(
         "a", len, inputs=topology.source("in"), execution_time_ms=10.0, grouping="online_shuffle:window=16"
     )
-    plant = Plant(
+    plant = SimulatedPlant(
         build_model(topology),
         {"in": Given(np.linspace(0.1, 9.0, 800))},
-        replace(SimulationOptions(), q_size=3),
+        Plant(q_size=3),
         regional=True,
     )
     plant.set_replicas("a", (0, 1, 2))

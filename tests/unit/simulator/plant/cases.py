@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from penstock.apps.waiting import Waiting
 from penstock.metrics.utilisation import Utilisation
-from penstock.simulator.arrays import Floats
-from penstock.simulator.model import Facts, build_model
-from penstock.simulator.options import SimulationOptions
-from penstock.simulator.plant import Plant
+from penstock.simulator.kernels.arrays import Floats
+from penstock.simulator.plant.model import Facts, build_model
+from penstock.simulator.plant.plant import SimulatedPlant
+from penstock.simulator.scenario import Plant
 from penstock.topology import Stream, To, Topology
 
 from .reference import Reference
@@ -84,11 +84,14 @@ class Change:
     replicas: dict[str, tuple[int, ...]]
     used: dict[str, Utilisation]
 
-    def make(self, plant: Plant | Reference) -> None:
+    def make(self, plant: SimulatedPlant | Reference) -> None:
         for name, active in self.replicas.items():
             plant.set_replicas(name, active)
         plant.publish_utilisation(self.used)
         plant.settle_changes()
+
+
+TARGET_S = 0.1
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,7 +100,7 @@ class Case:
 
     topology: Topology
     times: dict[str, Floats]
-    options: SimulationOptions
+    options: Plant
     changes: tuple[Change, ...]
 
     def __repr__(self) -> str:
@@ -116,12 +119,12 @@ class Case:
     def payloads(self, source: str) -> list[str]:
         return [f"{source}{number}" for number in range(len(self.times[source]))]
 
-    def plant(self, *, regional: bool = False) -> Plant:
+    def plant(self, *, regional: bool = False) -> SimulatedPlant:
         payloads = {name: self.payloads(name) for name in self.times}
         facts = Facts(payloads=payloads, overhead_s=self.options.overhead_s, run_functions=True)
         arrivals = {name: Given(times) for name, times in self.times.items()}
         model = build_model(self.topology, facts)
-        return self._begun(Plant(model, arrivals, self.options, regional=regional))
+        return self._begun(SimulatedPlant(model, arrivals, self.options, target_s=TARGET_S, regional=regional))
 
     def reference(self) -> Reference:
         sources = {name: (times.tolist(), self.payloads(name)) for name, times in self.times.items()}
@@ -205,17 +208,15 @@ def changes(draw, topology: Topology) -> Change:
 
 
 @st.composite
-def options(draw, **fixed: Any) -> SimulationOptions:
+def options(draw, **fixed: Any) -> Plant:
     """Bounds and delays; none of them a whole part of an interval, so that nothing falls on its end."""
-    chosen = SimulationOptions(
-        td_s=INTERVAL_S,
+    chosen = Plant(
         t_out_s=draw(st.sampled_from((None, None, 0.2, 0.9))),
         q_size=draw(st.sampled_from((None, None, 1, 5, 20))),
         hop_s=draw(st.sampled_from((0.0, 0.0021, 0.31))),
         activation_delay_s=draw(st.sampled_from((0.0, 0.053, 1.37))),
         actuation=draw(st.sampled_from(("pool", "pool", "restart", "restart-lossy"))),
         restart_s=draw(st.sampled_from((0.27, 1.59))),
-        target_s=0.1,
     )
     return replace(chosen, **fixed)
 

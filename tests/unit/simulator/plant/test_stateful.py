@@ -8,9 +8,9 @@ import pytest
 from penstock.apps.waiting import Waiting
 from penstock.errors import InputError
 from penstock.grouping import KeyGroups, Receivers
-from penstock.simulator.model import Facts, build_model
-from penstock.simulator.options import SimulationOptions
-from penstock.simulator.plant import Plant
+from penstock.simulator.plant.model import Facts, build_model
+from penstock.simulator.plant.plant import SimulatedPlant
+from penstock.simulator.scenario import Plant
 from penstock.state.key_groups import first_owners, reassigned
 from penstock.topology import Topology
 
@@ -18,7 +18,7 @@ from .cases import Given
 from .stateful_cases import Keeping, whole
 
 
-def counting(times, *, keys=(0,), size=0.0, pool=2, groups=2, **chosen) -> Plant:
+def counting(times, *, keys=(0,), size=0.0, pool=2, groups=2, **chosen) -> SimulatedPlant:
     """One operator of 100 ms that counts by key; the payloads are the keys, in turn."""
     topology = Topology("count", pool=pool)
     topology.operator(
@@ -30,9 +30,9 @@ def counting(times, *, keys=(0,), size=0.0, pool=2, groups=2, **chosen) -> Plant
         key_groups=groups,
     )
     given_options = {"hop_s": 0.0, "activation_delay_s": 0.0, "move_latency_s": 0.5, "move_bandwidth": 1e6, **chosen}
-    chosen_options = SimulationOptions(state_bytes={"count": size}, **given_options)
+    chosen_options = Plant(state_bytes={"count": size}, **given_options)
     model = build_model(topology, Facts(payloads={"in": list(keys)}, run_functions=True))
-    return Plant(model, {"in": Given(np.array(times))}, chosen_options)
+    return SimulatedPlant(model, {"in": Given(np.array(times))}, chosen_options)
 
 
 def two_groups() -> tuple[int, int]:
@@ -120,7 +120,7 @@ def test_the_same_key_goes_to_the_same_replica_as_on_spark():
         "count", Keeping(whole, 1.0), inputs=topology.source("in"), key=str, execution_time_ms=1.0, key_groups=32
     )
     model = build_model(topology, Facts(payloads={"in": words}, run_functions=True))
-    plant = Plant(model, {"in": Given(np.arange(1, 801) * 0.01)}, SimulationOptions(move_latency_s=0.0))
+    plant = SimulatedPlant(model, {"in": Given(np.arange(1, 801) * 0.01)}, Plant(move_latency_s=0.0))
     grouping, owners = KeyGroups(str), first_owners(32, (0,))
     expected = np.zeros(5, np.int64)
     for until_s, active in ((2.005, (0, 2, 4)), (4.005, (1, 2)), (6.005, (0, 1, 2, 3, 4)), (9.0, (0,))):
@@ -185,13 +185,13 @@ def test_the_length_of_steps_does_not_matter():
 )
 def test_a_mistake_in_options(wrong, message):
     with pytest.raises(InputError, match=message):
-        SimulationOptions(**wrong)
+        Plant(**wrong)
 
 
 def test_bytes_are_of_operators_that_keep_state():
     model = build_model(_stateless())
     with pytest.raises(InputError, match=r"state_bytes: must name operators that keep state \(none\); got 'a'"):
-        Plant(model, {"in": Given(np.array([1.0]))}, SimulationOptions(state_bytes={"a": 5.0}))
+        SimulatedPlant(model, {"in": Given(np.array([1.0]))}, Plant(state_bytes={"a": 5.0}))
 
 
 def _stateless() -> Topology:
@@ -205,7 +205,7 @@ def test_an_operator_that_no_event_reaches_has_no_state():
     kept = topology.operator("drop", Waiting(_none, 1.0), inputs=topology.source("in"), execution_time_ms=1.0)
     topology.operator("count", Keeping(whole, 1.0), inputs=kept, key=int, execution_time_ms=1.0)
     model = build_model(topology, Facts(payloads={"in": [1, 2]}, run_functions=True))
-    plant = Plant(model, {"in": Given(np.array([1.0, 2.0]))}, SimulationOptions())
+    plant = SimulatedPlant(model, {"in": Given(np.array([1.0, 2.0]))}, Plant())
     plant.advance(1.5)
     plant.set_replicas("count", (0, 1))
     plant.advance(9.0)

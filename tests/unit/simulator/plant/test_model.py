@@ -11,11 +11,10 @@ from penstock.apps import APPS, AppOptions, PayloadOptions
 from penstock.apps.waiting import TimeByValue, Waiting
 from penstock.errors import InputError
 from penstock.grouping import Fields, Receivers
-from penstock.simulator.arrays import ALIKE, ONE_OF, TABLE, WHOLE
-from penstock.simulator.model import UNKNOWN_VALUES, Facts, build_model, giving
-from penstock.simulator.options import SimulationOptions
-from penstock.simulator.plant import Plant
-from penstock.simulator.scenario import no_sink
+from penstock.simulator.kernels.arrays import ALIKE, ONE_OF, TABLE, WHOLE
+from penstock.simulator.plant.model import UNKNOWN_VALUES, Facts, build_model, giving
+from penstock.simulator.plant.plant import SimulatedPlant
+from penstock.simulator.scenario import Plant, no_sink
 from penstock.topology import Stream, To, Topology
 
 from .cases import Given
@@ -24,10 +23,10 @@ from .test_plant import passed
 EVENTS = 200
 
 
-def played(topology: Topology, facts: Facts, count: int = EVENTS) -> Plant:
+def played(topology: Topology, facts: Facts, count: int = EVENTS) -> SimulatedPlant:
     """All events through the topology, one by one in its own time."""
     times = np.arange(count) * 100.0
-    plant = Plant(build_model(topology, facts), {name: Given(times) for name in topology.sources}, SimulationOptions())
+    plant = SimulatedPlant(build_model(topology, facts), {name: Given(times) for name in topology.sources}, Plant())
     for name, one in topology.operators.items():
         plant.set_replicas(name, range(one.pool))
     plant.advance(100.0 * (count + 1))
@@ -68,7 +67,7 @@ def test_events_of_an_application_take_the_way_that_its_functions_say(app):
     assert {name: one.total.busy_s for name, one in counted.items()} == pytest.approx(spent_s)
 
 
-def drawn_plant(shares: dict[str, float], count: int = 20_000) -> Plant:
+def drawn_plant(shares: dict[str, float], count: int = 20_000) -> SimulatedPlant:
     """One operator that gives to streams at random, each read by an operator of its own."""
     topology = Topology("drawn")
     first = topology.operator(
@@ -155,7 +154,7 @@ def test_a_time_must_be_known():
         build_model(one())
 
 
-def by_replica(plant: Plant, name: str = "work") -> list[int]:
+def by_replica(plant: SimulatedPlant, name: str = "work") -> list[int]:
     return [one.processed for one in plant.counters().operators[name].replicas.values()]
 
 

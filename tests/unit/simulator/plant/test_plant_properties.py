@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from penstock.apps import AppOptions, PayloadOptions, find_app
-from penstock.simulator.arrivals import Even, Poisson
-from penstock.simulator.model import Facts, build_model
-from penstock.simulator.options import SimulationOptions
-from penstock.simulator.plant import CHUNK, Plant
-from penstock.simulator.scenario import no_sink
+from penstock.simulator.plant.arrivals import Even, Poisson
+from penstock.simulator.plant.model import Facts, build_model
+from penstock.simulator.plant.plant import CHUNK, SimulatedPlant
+from penstock.simulator.scenario import Plant, no_sink
 from penstock.topology import Topology
 from penstock.workload import constant
 
@@ -39,16 +38,16 @@ def drawn(selectivity: float = 1.0, grouping: str = "shuffle") -> Topology:
     return topology
 
 
-def plant_of(topology: Topology, facts: Facts | None = None, *, rate: float = 100.0, **options) -> Plant:
+def plant_of(topology: Topology, facts: Facts | None = None, *, rate=100.0, target_s=2.0, **options) -> SimulatedPlant:
     arrivals = {name: Poisson(constant(rate, 10.0), seed) for seed, name in enumerate(topology.sources)}
-    plant = Plant(build_model(topology, facts), arrivals, SimulationOptions(**options))
+    plant = SimulatedPlant(build_model(topology, facts), arrivals, Plant(**options), target_s=target_s)
     for name in topology.operators:
         plant.set_replicas(name, (0, 2, 3))
     plant.begin()
     return plant
 
 
-def outcome(plant: Plant, *, exact: bool = True) -> tuple:
+def outcome(plant: SimulatedPlant, *, exact: bool = True) -> tuple:
     """All that can be seen of a plant; sums of times are rounded where their terms may come in another order."""
     digits = 15 if exact else 9
     counted = plant.counters()
@@ -107,7 +106,7 @@ def test_two_plants_of_one_model_are_the_same(way):
     outcomes = []
     for _ in range(2):
         arrivals = {name: Poisson(constant(100.0, 10.0), seed) for seed, name in enumerate(topology.sources)}
-        plant = Plant(model, arrivals, SimulationOptions())
+        plant = SimulatedPlant(model, arrivals, Plant())
         plant.advance(END_S)
         outcomes.append(outcome(plant))
     assert outcomes[0] == outcomes[1]
@@ -126,7 +125,7 @@ def test_events_at_the_same_time_are_played_the_same_way_every_time():
     times = np.repeat(np.arange(1, 40) * 0.05, 8)
     outcomes = []
     for stops in ([], np.arange(0.05, END_S, 0.05)):
-        plant = Plant(build_model(drawn(2.0)), {name: Given(times) for name in ("in", "also")}, SimulationOptions())
+        plant = SimulatedPlant(build_model(drawn(2.0)), {name: Given(times) for name in ("in", "also")}, Plant())
         for until_s in stops:
             plant.advance(until_s)
         plant.advance(60.0)
@@ -151,14 +150,14 @@ def test_applications_with_splits_are_the_same_in_steps(app):
     assert outcomes[0] == outcomes[1]
 
 
-def overloaded(selectivity: float = 1.0) -> Plant:
+def overloaded(selectivity: float = 1.0) -> SimulatedPlant:
     """One replica that can do a fifth of what comes."""
     topology = Topology("overload", pool=1)
     slow = topology.operator(
         "slow", passed, inputs=topology.source("in"), selectivity=selectivity, execution_time_ms=1.0
     )
     topology.operator("last", passed, inputs=slow, execution_time_ms=0.01)
-    return Plant(build_model(topology), {"in": Even(constant(5000.0, 10.0))}, SimulationOptions(hop_s=0.0))
+    return SimulatedPlant(build_model(topology), {"in": Even(constant(5000.0, 10.0))}, Plant(hop_s=0.0))
 
 
 @pytest.mark.parametrize("selectivity", [1.0, 3.0])
@@ -179,7 +178,7 @@ def test_memory_does_not_grow_with_the_input():
         topology = drawn(2.0)
         arrivals = {name: Poisson(constant(10_000.0, seconds), 1) for name in topology.sources}
         facts = Facts(times_s=dict.fromkeys(topology.operators, 1e-5))
-        plant = Plant(build_model(topology, facts), arrivals, SimulationOptions())
+        plant = SimulatedPlant(build_model(topology, facts), arrivals, Plant())
         tracemalloc.start()
         plant.advance(seconds + 1.0)
         peaks.append(tracemalloc.get_traced_memory()[1])

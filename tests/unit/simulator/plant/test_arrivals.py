@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.simulator.arrivals import Even, Poisson
+from penstock.simulator.plant.arrivals import Even, Poisson
 from penstock.workload import Trace, constant
 
 rates = st.lists(st.sampled_from((0.0, 0.3, 2.0, 7.5, 100.0)), min_size=1, max_size=8)
