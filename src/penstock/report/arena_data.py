@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from penstock.report.data import finite
 from penstock.simulator.arena import ORACLE, ranked
-from penstock.simulator.options import SimulationOptions
 from penstock.simulator.result import SimulationResult
+from penstock.simulator.scenario import Scenario
 from penstock.workload import Trace
 
 PEAK = "static:peak"
@@ -17,24 +17,32 @@ MOST_LINES = 6
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaReport:
-    """One contest: an application under a trace, and what each policy made of it; the results in any order.
+    """One contest: a scenario, and what each policy made of it; the results in any order.
 
     >>> from penstock.workload import constant
-    >>> contest = ArenaReport(app="dns", trace=constant(5.0, 60.0), options=SimulationOptions(target_s=0.5), results=[])
+    >>> scenario = Scenario("dns", constant(5.0, 60.0)).changed(target_s=0.5)
+    >>> contest = ArenaReport(scenario=scenario, results=[])
     >>> contest.target_ms, contest.rivals, contest.oracle
     (500.0, [], None)
     """
 
-    app: str
-    trace: Trace
-    options: SimulationOptions
+    scenario: Scenario
     results: Sequence[SimulationResult]
-    settings: Mapping[str, object] = field(default_factory=dict)  # what else was set: grouping, forecaster, seed, …
+
+    @property
+    def app(self) -> str:
+        """The topology's name."""
+        return self.scenario.name
+
+    @property
+    def trace(self) -> Trace:
+        """What was played."""
+        return self.scenario.input
 
     @property
     def target_ms(self) -> float:
         """An event that takes longer is late."""
-        return 1000 * self.options.target_s
+        return 1000 * self.scenario.contest.target_s
 
     @property
     def rivals(self) -> list[SimulationResult]:

@@ -57,7 +57,7 @@ def _over_time(data: ArenaReport) -> Markup:
 
 
 def _pictures(data: ArenaReport, series: ArenaSeries) -> list[Markup]:
-    point_s = series.grouped * data.options.td_s
+    point_s = series.grouped * data.scenario.contest.td_s
     mean, most = "", ""
     if series.grouped > 1:
         mean, most = f"; means over {length(point_s)}", f"; the greatest within {length(point_s)}"

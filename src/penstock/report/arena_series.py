@@ -188,8 +188,8 @@ def _count(history: History, end_s: float) -> int:
 
 def _last_s(report: ArenaReport) -> float:
     """Nothing later is drawn."""
-    options, length_s = report.options, report.trace.duration_s
-    return length_s + options.first_step_s + max(TAIL * length_s, TAIL_INTERVALS * options.td_s)
+    contest, length_s = report.scenario.contest, report.trace.duration_s
+    return length_s + contest.first_step_s + max(TAIL * length_s, TAIL_INTERVALS * contest.td_s)
 
 
 def _array(values: Sequence[float]) -> Array:

@@ -10,8 +10,8 @@ from penstock.report.arena_series import policy_colours
 from penstock.report.data import finite
 from penstock.report.markup import ABSENT, Markup, count, decimal, duration, element, milliseconds, percent, swatch
 from penstock.report.page import chips
-from penstock.simulator.options import SimulationOptions
 from penstock.simulator.result import ON_TIME, SimulationResult
+from penstock.simulator.scenario import Scenario
 
 DAY_S = 86400.0
 NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -43,8 +43,7 @@ def header(report: ArenaReport) -> Markup:
         "mean": f"{rate(trace.mean)} events/s",
         "peak": f"{rate(trace.peak)} events/s",
         "events": count(round(trace.events)),
-        **_options(report.options),
-        **report.settings,
+        **_options(report.scenario),
     }
     return element(
         "header",
@@ -156,29 +155,32 @@ def _whole(value: object) -> float | None:
     return None if number is None else round(number)
 
 
-def _options(options: SimulationOptions) -> dict[str, object]:
+def _options(scenario: Scenario) -> dict[str, object]:
     """The options that say something: what is off is left out."""
-    restarts = options.actuation != "pool"
+    plant, contest = scenario.plant, scenario.contest
+    restarts = plant.actuation != "pool"
     return {
-        "td": f"{options.td_s:g} s",
-        "target": f"{100 * ON_TIME:g} % within {options.target_s:g} s",
-        "actuation": options.actuation,
-        "restart": f"{options.restart_s:g} s" if restarts else None,
-        "activation delay": None if restarts else milliseconds(1000 * options.activation_delay_s),
-        "t_out": None if options.t_out_s is None else f"{options.t_out_s:g} s",
-        "q_size": None if options.q_size is None else count(options.q_size),
-        "hop": milliseconds(1000 * options.hop_s),
-        "service times": "exponential" if options.exponential else None,
-        "seed": options.seed,
+        "td": f"{contest.td_s:g} s",
+        "target": f"{100 * ON_TIME:g} % within {contest.target_s:g} s",
+        "actuation": plant.actuation,
+        "restart": f"{plant.restart_s:g} s" if restarts else None,
+        "activation delay": None if restarts else milliseconds(1000 * plant.activation_delay_s),
+        "t_out": None if plant.t_out_s is None else f"{plant.t_out_s:g} s",
+        "q_size": None if plant.q_size is None else count(plant.q_size),
+        "hop": milliseconds(1000 * plant.hop_s),
+        "service times": "exponential" if plant.exponential else None,
+        "seed": scenario.seed,
+        "grouping": scenario.grouping,
+        "forecaster": contest.forecaster,
     }
 
 
 def _notes(report: ArenaReport) -> list[str]:
     notes = [
         "Those that meet the target come first, the cheapest of them at the top; then the others, the least late "
-        f"first. Late: took longer than {report.options.target_s:g} s, or was dropped. Replica-seconds: active "
-        "replicas over time, until the last event has left. Saved: 1 − r / r_over, compared with sizing for the peak, "
-        "or with the static deployment of the application's paper where that is given. "
+        f"first. Late: took longer than {report.scenario.contest.target_s:g} s, or was dropped. Replica-seconds: "
+        "active replicas over time, until the last event has left. Saved: 1 − r / r_over, compared with sizing for the "
+        "peak, or with the static deployment of the application's paper where that is given. "
         "Degradation: |in − out| / in, mean over the intervals.",
     ]
     if any(one.worker_seconds is not None for one in report.results):

@@ -96,7 +96,7 @@ def _late(result: SimulationResult) -> str:
 
 
 def _target(report: ArenaReport) -> str:
-    return f"{100 * ON_TIME:g} % of events within {report.options.target_s:g} s"
+    return f"{100 * ON_TIME:g} % of events within {report.scenario.contest.target_s:g} s"
 
 
 def _name(result: SimulationResult) -> Markup:

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
-from penstock.forecast.contest import SeriesTest, Trial
+from penstock.forecast.evaluation.contest import SeriesTest, Trial
 from penstock.report.canvas import legend, line, picture, plain
 from penstock.report.palette import BLUE, FAINT, GREEN, GREY, INK, VERMILLION
 

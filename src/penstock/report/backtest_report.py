@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.forecast.contest import SeriesTest, Terms
-from penstock.forecast.series import rows_per_day
+from penstock.forecast.evaluation.contest import SeriesTest, Terms
+from penstock.forecast.evaluation.series import rows_per_day
 from penstock.report import markup
 from penstock.report.backtest_plots import best_models, forecasts_plot
 from penstock.report.backtest_terminal import HEAD, cells, figure, mean_errors, over

@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from penstock.forecast.contest import YARDSTICK, SeriesTest, Trial
+from penstock.forecast.evaluation.contest import YARDSTICK, SeriesTest, Trial
 from penstock.report.markup import ABSENT, decimal
 
 HEAD = ("model", "sMAPE %", "×best", "×last", "RMSE", "MAE", "fit CPU s", "CPU ms")
