@@ -12,8 +12,9 @@ import os
 import sys
 import tempfile
 
-from penstock import CollectSink, Run, Topology, TraceSource, collected, constant, spark_settings
 from pyspark.sql import SparkSession
+
+from penstock import CollectSink, Run, Topology, TraceSource, collected, constant, spark_settings
 
 
 def size(order):

@@ -38,5 +38,6 @@ if __name__ == "__main__":
         run.set_replicas("clean", 2)  # at once, while events flow
         run.wait()
     with sqlite3.connect(file) as stored:
-        count = {table: stored.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("questions", "statements")}
-    print(f"{count['questions']} questions, {count['statements']} statements stored")
+        ((questions,),) = stored.execute("SELECT count(*) FROM questions")
+        ((statements,),) = stored.execute("SELECT count(*) FROM statements")
+    print(f"{questions} questions, {statements} statements stored")
