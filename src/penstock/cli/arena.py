@@ -15,8 +15,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from penstock.cli.files import write_text
 from penstock.cli.simulated_runs import SimulatedRuns
 from penstock.cli.simulation import SimulationRequest
-from penstock.report.arena_terminal import results_table
-from penstock.simulator.arena import ON_TIME_TEXT, ORACLE, Contest, Watch, compete, ranked
+from penstock.report.terminal import results_table, verdict_text
+from penstock.simulator.arena import Contest, Watch, compete, ranked
 from penstock.simulator.result import SimulationResult
 from penstock.simulator.run import Setup
 
@@ -34,7 +34,7 @@ def run_arena(
         results = compete(setup, specs, keeping, watch)
     shown = ranked(results)
     console.print(results_table(shown, console.width))
-    console.print(_verdict(shown), highlight=False)
+    console.print(verdict_text(shown))
     for line in (*_workers(shown, setup), *_state(shown)):
         console.print(line, highlight=False)
     if json_file is not None:
@@ -62,16 +62,6 @@ def _what(request: SimulationRequest, setup: Setup) -> str:
         f"{request.app} under {trace.name}: {length}, {trace.events:,.0f} events, mean {trace.mean:,.4g}/s, "
         f"peak {trace.peak:,.4g}/s; td {options.td_s:g} s, actuation {options.actuation}"
     )
-
-
-def _verdict(results: Sequence[SimulationResult]) -> str:
-    target_ms = results[0].target_ms
-    goal = f"{ON_TIME_TEXT} of events within {target_ms:g} ms"
-    best = next((one for one in results if one.meets_target and one.policy != ORACLE), None)
-    if best is None:
-        nearest = min(results, key=lambda one: one.late_ratio)
-        return f"no policy has {goal}; nearest: {nearest.policy} with {1 - nearest.late_ratio:.1%}"
-    return f"cheapest with {goal}: {best.policy}, {best.oracle_ratio:.2f} of the oracle's replica-seconds"
 
 
 def _workers(results: Sequence[SimulationResult], setup: Setup) -> list[str]:
@@ -131,7 +121,8 @@ def _progress(console: Console) -> Iterator[Watch]:
 
 
 def _write_page(request: SimulationRequest, setup: Setup, results: Sequence[SimulationResult], path: Path) -> None:
-    from penstock.report.arena_report import ArenaReport, write_arena_report  # matplotlib takes its time to load
+    from penstock.report.arena import ArenaReport
+    from penstock.report.arena_page import write_arena_report  # matplotlib takes its time to load
 
     settings = {"grouping": request.grouping, "forecaster": request.forecaster, "seed": setup.options.seed}
     report = ArenaReport(

@@ -17,7 +17,7 @@ from penstock.errors import InputError
 from penstock.forecast.backtest import Edge, Rule
 from penstock.forecast.contest import SeriesTest, Terms, contest, models_named
 from penstock.forecast.series import DEFAULT_SPLIT, Split, load_series, rows_per_day, split_at, split_in_parts
-from penstock.report.backtest_terminal import backtest_table, mean_table
+from penstock.report.terminal import backtest_table, mean_table
 from penstock.workload import Trace
 
 
@@ -118,6 +118,6 @@ def _write(tests: Sequence[SeriesTest], terms: Terms, json_file: Path | None, ht
         scores = [trial.score.as_json() for test in tests for trial in test.ranked]
         write_text(json_file, json.dumps(scores, indent=2) + "\n")
     if html is not None:
-        from penstock.report.backtest_report import write_backtest_report  # matplotlib takes its time to load
+        from penstock.report.backtest_page import write_backtest_report  # matplotlib takes its time to load
 
         write_backtest_report(html, tests, terms)

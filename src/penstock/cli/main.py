@@ -11,7 +11,7 @@ from rich.logging import RichHandler
 from penstock.cli.backtest_command import backtest
 from penstock.cli.cluster_command import cluster
 from penstock.cli.console import console
-from penstock.cli.report_command import report
+from penstock.cli.report import report
 from penstock.cli.run_command import demo, run
 from penstock.cli.simulate_command import compare, simulate
 from penstock.cli.train_command import train

@@ -161,7 +161,8 @@ def _tell(driven: Driven, summary: dict[str, Any]) -> None:
 
 
 def _report(driven: Driven, summary: dict[str, Any], path: Path) -> None:
-    from penstock.report.run_report import RunReport, write_run_report  # so does matplotlib
+    from penstock.report.run import RunReport
+    from penstock.report.run_page import write_run_report  # so does matplotlib
 
     write_run_report(path, RunReport.from_store(driven.store, driven.name, summary))
     console.print(f"report: {path}", highlight=False, soft_wrap=True)

@@ -15,7 +15,7 @@ from penstock.metrics.counters import OperatorCounters, ReplicaCounters, RunCoun
 from penstock.metrics.paper import overestimated_replicas, saved_resources, throughput_degradation
 from penstock.metrics.rows import IntervalRow
 from penstock.metrics.shares import counted_edges, source_output
-from penstock.report.published import PUBLISHED
+from penstock.report.run import PUBLISHED
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
