@@ -22,7 +22,7 @@ from penstock.apps.app import PayloadOptions
 from penstock.apps.events.sentences import WORDS_PER_SENTENCE
 from penstock.apps.waiting import wait
 from penstock.apps.wordcount import WordCounter, split
-from penstock.engine.cluster import await_workers
+from penstock.infra.cluster_workers import await_workers
 from penstock.infra.executors import SETTINGS, Executors
 from penstock.infra.standalone import StandaloneCluster, StandaloneOptions
 from penstock.sources import TraceSource
@@ -162,7 +162,7 @@ def _session(url: str, sizes: Sizes) -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
-        "spark.python.daemon.module": "penstock.engine.daemon",  # as Penstock has it: workers are forked, not started
+        "spark.python.daemon.module": "penstock.engine.worker.daemon",  # as Penstock has it: workers are forked
         **SETTINGS,
         **{f"spark.dynamicAllocation.{name}": value for name, value in allocation.items()},
     }

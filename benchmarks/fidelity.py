@@ -2,10 +2,9 @@
 
     python benchmarks/fidelity.py --rounds 2 --json fidelity.json
 
-The live run is one of `penstock run`: the Twitter application under two hours of real bursty traffic (a made trace of
-that shape where it is not at hand), played 60 times faster, with service times and a rate that leave two cores some
-rest: what a busy machine adds is not simulated. The simulation takes hop delay, execution times and overhead from the
-store of that run, and knows nothing else of it.
+The live run is one of `penstock run`: the Twitter application under two hours of real bursty traffic, played 60 times
+faster, with service times and a rate that leave two cores some rest: what a busy machine adds is not simulated. The
+simulation takes hop delay, execution times and overhead from the store of that run, and knows nothing else of it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from live_psps import the_trace
+from live_psps import TRACE
 from rich.console import Console
 from rich.table import Table
 
@@ -27,7 +26,7 @@ from penstock.cli.request import played
 from penstock.cli.simulation import SimulationRequest
 from penstock.simulator.options import SimulationOptions
 from penstock.simulator.run import simulate
-from penstock.workload import load_trace
+from penstock.workload import data_file, load_trace
 
 WARM_UP_S = 2.0
 SOURCES_BEGIN_S = 0.1  # after the run has started, on which the loop's clock counts
@@ -111,7 +110,7 @@ def main() -> None:
     arguments.add_argument("--json", type=Path, help="also write the result here")
     case = arguments.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        case.trace = the_trace(Path(name))
+        case.trace = data_file("traces", TRACE)
         events = played(load_trace(case.trace), case.mean_rate, case.speedup, case.duration).events
         rounds = [one_round(case, Path(name)) for _ in range(case.rounds)]
     table, rows = table_of(rounds)

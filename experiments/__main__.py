@@ -2,8 +2,8 @@
 
     python -m experiments --only table-vii,figure-12 --seeds 2
 
-Real traces are used where the user has them ($PENSTOCK_DATA, or the folder `shared` beside the project), made ones
-otherwise or with --made; the files say which.
+Real traces are those of `data/`, or of $PENSTOCK_DATA; where there are none, or with --made, made ones take their
+place; the files say which.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from experiments.catalogue import EXPERIMENTS, chosen
 from experiments.report import Part, as_json, page, parts_of
 from experiments.runner import Job, Played, jobs_of, run_all
-from penstock.cli.request import data_folder
 from penstock.errors import InputError, PenstockError
+from penstock.workload import data_folder
 
 console = Console(stderr=True)
 

@@ -60,7 +60,7 @@ def await_stored(folder: Path, wanted: int, driver: subprocess.Popen[bytes]) -> 
 def kill_a_worker(driver: subprocess.Popen[bytes]) -> None:
     """One of the processes that were forked from Spark's Python daemon."""
     children = psutil.Process(driver.pid).children(recursive=True)
-    daemons = [child for child in children if "penstock.engine.daemon" in command_of(child)]
+    daemons = [child for child in children if "penstock.engine.worker.daemon" in command_of(child)]
     forked = {daemon.pid for daemon in daemons}
     workers = [daemon for daemon in daemons if parent_of(daemon) in forked]
     workers[len(workers) // 2].kill()

@@ -15,9 +15,9 @@ import pytest
 from penstock.control.managers.infrastructure_manager import InfrastructureRules
 from penstock.control.managers.region_manager import RegionRules
 from penstock.control.managers.two_levels import LevelRules, TwoLevels
-from penstock.engine.cluster import ClusterWorkers, await_workers, spark_settings
 from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
+from penstock.infra.cluster_workers import ClusterWorkers, await_workers, spark_settings
 from penstock.infra.executors import Executors
 from penstock.infra.standalone import StandaloneCluster, StandaloneOptions
 from penstock.infra.worker import WorkerState

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
-from penstock.engine.session import COMMON
+from penstock.engine.session import OWN
 from penstock.sinks import CollectSink, collected
 from penstock.sources import FileSource, TraceSource
 from penstock.topology import Topology
@@ -58,7 +58,7 @@ def test_a_file_of_events(collected_in: Path, tmp_path: Path) -> None:
 def test_any_streaming_dataframe(collected_in: Path) -> None:
     """Spark's own rate source feeds a topology; stop() finishes the batch that runs and leaves the rest."""
     builder = SparkSession.builder.master("local[4]")
-    for key, value in COMMON.items():
+    for key, value in OWN.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     try:

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from penstock.cli.files import write_text
+from penstock.cli.console import write_text
 from penstock.cli.simulated_runs import SimulatedRuns
 from penstock.cli.simulation import SimulationRequest
 from penstock.report.terminal import results_table, verdict_text

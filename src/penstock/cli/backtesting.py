@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from penstock.cli.files import write_text
+from penstock.cli.console import write_text
 from penstock.errors import InputError
 from penstock.forecast.backtest import Edge, Rule
 from penstock.forecast.contest import SeriesTest, Terms, contest, models_named

@@ -33,7 +33,7 @@ def histories_of(sources: Sequence[str], run: str | None = None, day: int | None
 
 
 def _is_csv(source: str) -> bool:
-    return source.lower().endswith(".csv") and "://" not in source
+    return source.lower().endswith((".csv", ".csv.gz")) and "://" not in source
 
 
 def _from_csv(source: str, day: int | None) -> History:

@@ -9,10 +9,11 @@ import typer
 from rich.logging import RichHandler
 
 from penstock.cli.backtest_command import backtest
-from penstock.cli.cluster_command import cluster
+from penstock.cli.cluster import cluster
 from penstock.cli.console import console
+from penstock.cli.demo import demo
 from penstock.cli.report import report
-from penstock.cli.run_command import demo, run
+from penstock.cli.run import run
 from penstock.cli.simulate_command import compare, simulate
 from penstock.cli.train_command import train
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from penstock.common.names import one_of
 from penstock.errors import InputError
 from penstock.infra.simulated import Region
 from penstock.infra.worker import WorkerSize
-from penstock.names import one_of
 from penstock.simulator.cluster import START_S
 
 DEFAULTS = {"capacity": 1.0, "price": 1.0, "start": START_S, "delay_ms": 0.0}

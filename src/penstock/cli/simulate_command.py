@@ -8,7 +8,7 @@ import typer
 
 from penstock.cli import options as given
 from penstock.cli.console import clear_errors, console
-from penstock.cli.request import parse_pairs
+from penstock.cli.options import parse_pairs
 
 TargetMs = Annotated[float, typer.Option(help="An event that takes longer is late, ms.")]
 Actuation = Annotated[str, typer.Option(help="What a change of replicas costs: pool, restart or restart-lossy.")]

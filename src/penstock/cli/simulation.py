@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from penstock.apps import APPS, AppOptions, PayloadOptions, find_app
+from penstock.apps import APPS, AppOptions, PayloadOptions, find_app, load_topology
 from penstock.apps.inputs import paper_input
 from penstock.cli.regions import parse_regions
-from penstock.cli.request import DEFAULT_DURATION_S, data_folder, own_topology, played
+from penstock.cli.run import DEFAULT_DURATION_S
+from penstock.common.names import one_of
 from penstock.control.analyze import DAY_S
 from penstock.control.managers.application_manager import ApplicationRules
 from penstock.errors import InputError
@@ -19,7 +20,6 @@ from penstock.forecast.registry import check_for_loop
 from penstock.grouping.names import GROUPINGS, SIMULATED_ONLY
 from penstock.grouping.spec import parse_grouping
 from penstock.metrics.utilisation import MEASURES
-from penstock.names import one_of
 from penstock.simulator.arena import Contest
 from penstock.simulator.calibration import Calibration, calibration_of
 from penstock.simulator.cluster import DEFAULT_REGIONS, LEVELS, Cluster
@@ -29,7 +29,7 @@ from penstock.simulator.run import Setup
 from penstock.simulator.scenario import Scenario, no_sink
 from penstock.sources import FileSource
 from penstock.topology import Topology
-from penstock.workload import Trace, constant, load_trace
+from penstock.workload import Trace, constant, data_folder, load_trace, played
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +141,7 @@ class SimulationRequest:
                 seed=self.options.seed,
             )
             return find_app(self.app).build(tuning)
-        topology = own_topology(self.app, self.grouping, self.pools)
+        topology = load_topology(self.app, grouping=self.grouping, pools=self.pools)
         for name, time_ms in self.service_ms.items():
             topology.replaced(name, execution_time_ms=time_ms)
         return topology

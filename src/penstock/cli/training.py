@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from penstock.cli.files import write_text
+from penstock.cli.console import write_text
 from penstock.cli.histories import histories_of
 from penstock.cli.kept import Kept, as_json, tell
 from penstock.errors import InputError

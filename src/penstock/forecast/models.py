@@ -17,9 +17,9 @@ from pathlib import Path
 
 import msgspec
 
+from penstock.common.names import one_of
 from penstock.errors import InputError
 from penstock.forecast.model_file import FORMAT, Header, Trained, model_file, read_model, replace_file
-from penstock.names import one_of
 
 INDEX = "models.json"
 ERRORS = ("smape", "rmse", "mae")  # in the order in which they tell which model is best

@@ -8,6 +8,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from penstock.common.checks import whole
 from penstock.errors import InputError
 from penstock.forecast.base import NotReady, Rates, checked_horizon, checked_rate
 from penstock.forecast.parts.windows import filled
@@ -35,8 +36,8 @@ class Refitting(ABC):
     name: ClassVar[str]
 
     def __init__(self, season: int = 1, refit: int = 1000) -> None:
-        self.season = self._whole("season", season)
-        self.refit = self._whole("refit", refit)
+        self.season = whole(f"forecaster '{self.name}'", "season", season)
+        self.refit = whole(f"forecaster '{self.name}'", "refit", refit)
         self._rates: deque[float] = deque(maxlen=MOST)
         self._model: Follower | None = None
         self._off_line = False
@@ -97,8 +98,3 @@ class Refitting(ABC):
         for rate in rates:
             model.learn(float(rate))
         return model
-
-    def _whole(self, option: str, value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InputError(f"forecaster '{self.name}': {option} must be whole and at least 1; got {value!r}")
-        return value

@@ -11,11 +11,11 @@ from typing import Protocol
 
 import numpy as np
 
+from penstock.common.checks import whole
 from penstock.errors import InputError
 from penstock.forecast.base import Forecaster, HasQuantiles, NotReady, Rates, checked_horizon, checked_rate
 from penstock.forecast.model_file import Header, Trained
 from penstock.forecast.models import Mark, ModelFolder
-from penstock.forecast.parts.checks import checked_whole
 
 KEPT = 4096  # rates that a new model can catch up with
 AT_ONCE = 256  # of those in one interval, so that the loop is not held up
@@ -67,7 +67,7 @@ class Reloading:
     def __init__(
         self, models: Models, followed: Followed, *, every: int = 60, fallback: Forecaster | None = None
     ) -> None:
-        self.every = checked_whole("trained", "every", every)
+        self.every = whole("forecaster 'trained'", "every", every)
         self.followed = followed
         self._models = models
         self._current = fallback
@@ -219,6 +219,6 @@ def trained(
     """
     from penstock.forecast.registry import FORECASTERS, make_forecaster  # where this maker is registered
 
-    followed = Followed(str(series), None if run is None else str(run), checked_whole("trained", "day", day))
+    followed = Followed(str(series), None if run is None else str(run), whole("forecaster 'trained'", "day", day))
     fallback = make_forecaster(FALLBACK, day=day) if FALLBACK in FORECASTERS.names else None
     return Reloading(ModelFolder(str(folder)), followed, every=every, fallback=fallback)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from penstock.common.names import one_of
 from penstock.errors import InputError
 from penstock.infra.worker import Worker, WorkerSize, WorkerState
-from penstock.names import one_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from penstock.common.names import one_of
 from penstock.control.managers.application_manager import ApplicationRules
 from penstock.control.managers.infrastructure_manager import InfrastructureRules
 from penstock.control.managers.region_manager import RegionRules
@@ -15,9 +16,9 @@ from penstock.control.managers.two_levels import LevelRules, TwoLevels
 from penstock.errors import InputError
 from penstock.infra.simulated import Region, SimulatedWorkers, Spent
 from penstock.infra.worker import WorkerSize
-from penstock.names import one_of
 from penstock.policy.base import Policy
-from penstock.policy.static import Static, Workload, make_static
+from penstock.policy.static import Static, make_static
+from penstock.policy.workload import Workload
 from penstock.simulator.plant import Plant
 
 LEVELS = ("static", "application", "both")

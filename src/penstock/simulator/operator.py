@@ -8,11 +8,11 @@ from typing import cast
 
 import numpy as np
 
+from penstock.common.names import one_of
 from penstock.errors import InputError
 from penstock.grouping.kernels import publish_to, senders
 from penstock.grouping.online_shuffle.options import OnlineShuffleOptions
 from penstock.metrics.counters import OperatorCounters, ReplicaCounters
-from penstock.names import one_of
 from penstock.simulator.arrays import (
     CAUSES,
     CHOSEN,

@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from penstock.common.checks import is_whole
+from penstock.common.names import one_of
 from penstock.errors import InputError
-from penstock.names import one_of
 
 ACTUATIONS = ("pool", "restart", "restart-lossy")
 STATE_BYTES = 60.0  # of one key, where nothing is said: a word with a dict of three numbers, encoded
@@ -45,7 +46,7 @@ class SimulationOptions:
         for name in ("td_s", "target_s", "t_out_s"):
             if getattr(self, name) is not None:
                 _check(name, getattr(self, name), 0.0, open_=True)
-        if self.q_size is not None and self.q_size < 1:
+        if self.q_size is not None and not is_whole(self.q_size, 1):
             raise InputError(f"q_size must be at least 1; got {self.q_size!r}")
         for operator, time_s in self.overhead_s.items():
             _check(f"overhead_s of '{operator}'", time_s, 0.0, open_=False)

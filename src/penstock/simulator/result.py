@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.infra.simulated import Spent
 from penstock.metrics.paper import overestimated_replicas, processed_ratio, saved_resources, throughput_degradation
-from penstock.policy.static import Workload
+from penstock.policy.workload import Workload
 from penstock.simulator.history import History
 from penstock.simulator.operator import SimulatedOperator
 from penstock.simulator.plant import Plant

@@ -17,7 +17,7 @@ from penstock.errors import InputError
 from penstock.metrics.interval import IntervalRules
 from penstock.metrics.utilisation import Measure, booked
 from penstock.policy.base import Policy, initial_replicas
-from penstock.policy.static import Workload
+from penstock.policy.workload import Workload
 from penstock.simulator.arrivals import Arrivals
 from penstock.simulator.cluster import Cluster
 from penstock.simulator.history import History

@@ -8,9 +8,9 @@ from typing import Any
 
 from penstock.apps import AppOptions, PayloadOptions, find_app
 from penstock.apps.waiting import Waiting
+from penstock.common.names import one_of
 from penstock.control.analyze import DAY_S
 from penstock.control.declare import workload_of
-from penstock.names import one_of
 from penstock.simulator.arrivals import Arrivals, Even, Poisson
 from penstock.simulator.calibration import Calibration
 from penstock.simulator.cluster import Cluster

@@ -14,31 +14,33 @@ import cloudpickle
 import pyarrow as pa
 import pytest
 
-from penstock.engine import agent as agents
-from penstock.engine import lifecycle
-from penstock.engine.agent import Agent
-from penstock.engine.bundle import Events, Header, Unpacker, pack, read_header
-from penstock.engine.channel import ControlServer
-from penstock.engine.layout import lay_out
-from penstock.engine.messages import BatchEnd, Halted, OperatorRouting, Position, Question, Reports, Routing, StartQuery
-from penstock.engine.program import Channel, Limits, Program, edges_of
-from penstock.engine.replica import OperatorReplica
+from penstock.engine.driver.channel import ControlServer
+from penstock.engine.plan.layout import lay_out
+from penstock.engine.plan.program import Channel, Limits, Program, edges_of
+from penstock.engine.protocol.bundle import Events, Header, Unpacker, pack, read_header
+from penstock.engine.protocol.messages import (
+    BatchEnd,
+    Halted,
+    OperatorRouting,
+    Position,
+    Question,
+    Reports,
+    Routing,
+    StartQuery,
+)
+from penstock.engine.worker import agent as agents
+from penstock.engine.worker import lifecycle
+from penstock.engine.worker.agent import Agent
+from penstock.engine.worker.replica import OperatorReplica
 from penstock.metrics.counters import ReplicaCounters
 from penstock.state.handover import Table
 from penstock.state.key_groups import first_owners
 from penstock.topology import Topology
 from penstock.topology.event_type import event_type
 
+from ..waiting import until
+
 NOWHERE = Channel("127.0.0.1", 1, b"", 60.0)
-
-
-def until(true: Callable[[], Any], timeout_s: float = 5.0) -> Any:
-    """Wait until it is true and give what it said; fail the test when the time is over."""
-    deadline = time.monotonic() + timeout_s
-    while not (said := true()):
-        assert time.monotonic() < deadline, f"not true within {timeout_s:g} s"
-        time.sleep(0.002)
-    return said
 
 
 class Batch:

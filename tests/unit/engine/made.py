@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.engine.agent import Role
-from penstock.engine.messages import OperatorRouting, Report, Routing
+from penstock.engine.protocol.messages import OperatorRouting, Report, Routing
+from penstock.engine.worker.agent import Role
 from penstock.metrics.counters import ReplicaCounters
 from penstock.topology import Context, Topology
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.cli.request import data_folder
 from penstock.errors import InputError
 from penstock.forecast.backtest import Edge, Outcome, Rule, Score, backtest, walked
 from penstock.forecast.base import NotReady
@@ -17,8 +16,8 @@ from penstock.forecast.errors import Errors
 from penstock.forecast.last_value import LastValue
 from penstock.forecast.moving_average import MovingAverage
 from penstock.forecast.series import Split, load_series, split_at
+from penstock.workload import data_file
 
-FOLDER = data_folder("forecast")
 PUBLISHED = [  # series, steps ahead, first test row, sMAPE of the last value
     *(("IoT_5min", 1, 4838, 0.43), ("IoT_15min", 4, 1612, 2.54), ("IoT_1h", 12, 403, 8.42)),
     *(("avazu_5min", 1, 2524, 2.24), ("avazu_15min", 4, 841, 2.21), ("avazu_1h", 12, 210, 7.06)),
@@ -80,10 +79,9 @@ def test_what_is_trained_off_line_is_fitted_up_to_the_first_forecast(rule, parts
     assert model.learnt == 20  # and goes on learning
 
 
-@pytest.mark.skipif(FOLDER is None, reason="needs the load series: set PENSTOCK_DATA")
 @pytest.mark.parametrize(("name", "horizon", "test_start", "smape"), PUBLISHED, ids=lambda value: str(value))
 def test_the_published_errors_of_the_last_value(name, horizon, test_start, smape):
-    series = load_series(FOLDER / f"{name}.csv")
+    series = load_series(data_file("forecast", f"{name}.csv"))
     outcome = backtest(LastValue(), series.rates, split_at(series, test_start), Rule(horizon, overlap=True))
     assert round(outcome.errors.smape, 2) == smape
 

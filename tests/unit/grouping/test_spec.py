@@ -40,8 +40,8 @@ def test_an_unknown_name_is_left_to_whoever_looks_it_up() -> None:
     ("text", "rule"),
     [
         ("online_shuffle:widow=8", "no such option 'widow'"),
-        ("online_shuffle:window", "window must be a whole number from 1 on; got True"),
-        ("online_shuffle:window=wide", "window must be a whole number from 1 on; got 'wide'"),
+        ("online_shuffle:window", "window must be whole and at least 1; got True"),
+        ("online_shuffle:window=wide", "window must be whole and at least 1; got 'wide'"),
         ("online_shuffle:mu=-1", "mu must be a number from 0 on; got -1"),
         ("online_shuffle:mu", "mu must be a number from 0 on; got True"),
         ("online_shuffle:epsilon=small", "epsilon must be above 0 and below 1; got 'small'"),
@@ -113,10 +113,10 @@ def test_the_simulator_goes_by_the_same_options() -> None:
 
 COMPILED_BEFOREHAND = """
 import msgspec
-from penstock.engine.bundle import Keys
-from penstock.engine.mailbox import Mailbox
-from penstock.engine.messages import Report
-from penstock.engine.online_replica import OnlineReplica
+from penstock.engine.protocol.bundle import Keys
+from penstock.engine.online.mailbox import Mailbox
+from penstock.engine.protocol.messages import Report
+from penstock.engine.online.online_replica import OnlineReplica
 from penstock.grouping import Receivers, Sender, kernels, make_grouping, warm_up
 from penstock.grouping.online_shuffle import OnlineShuffleOptions, Sketch, replica, scheduler
 from penstock.metrics.counters import ReplicaCounters

@@ -1,0 +1,1 @@
+"""What runs beside Spark's driver while a run is at work."""

@@ -1,0 +1,183 @@
+"""The driver's end of the control channel: hears the replicas' reports, tells them the routing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import logging
+import secrets
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from penstock.engine.protocol.messages import (
+    LENGTH,
+    MAX_FRAME_BYTES,
+    BatchEnd,
+    Halted,
+    Hello,
+    OnlineNews,
+    Position,
+    Proof,
+    Question,
+    Reports,
+    Routing,
+    StartQuery,
+    Tables,
+    TablesQuery,
+    frame,
+    proof,
+    upward,
+)
+from penstock.errors import EngineError, PenstockError
+from penstock.state.handover import Table
+
+log = logging.getLogger(__name__)
+HANDSHAKE_TIMEOUT_S = 5.0
+HANDSHAKE_FRAME_BYTES = 4096
+SILENT_S = 10.0  # a process that says nothing for this long is gone
+
+
+class ControlServer:
+    """A TCP server on a thread of its own; every connection is one replica's process."""
+
+    def __init__(self, run: str, secret: bytes, host: str, *, silent_s: float = SILENT_S, alone: bool = False) -> None:
+        self._run = run
+        self._silent_s = silent_s  # who says nothing for so long is gone, with its machine or not
+        self._alone = alone  # there may be times without any process
+        self._secret = secret
+        self._host = host
+        self._loop = asyncio.new_event_loop()
+        self._connections: set[asyncio.StreamWriter] = set()
+        self._writers: dict[asyncio.StreamWriter, int] = {}  # those let in, and the last poll each has answered
+        self._routing: Routing | None = None
+        self._port = 0
+        self._complaints: set[str] = set()
+        self._paused = False
+        self._error: OSError | None = None
+        self.on_reports: Callable[[Reports], Iterable[OnlineNews] | None] = lambda _: None  # returns what to answer
+        self.on_question: Callable[[Question], Position] = lambda asked: Position(asked.batch, 0)
+        self.on_tables: Callable[[TablesQuery], dict[str, Table]] = lambda _: {}
+
+    def start(self) -> int:
+        """Listen; the port."""
+        ready = threading.Event()
+        threading.Thread(target=self._serve, args=(ready,), name="penstock-control", daemon=True).start()
+        ready.wait()
+        if self._error is not None:
+            raise EngineError(f"the control channel cannot listen on {self._host}: {self._error}")
+        return self._port
+
+    def stop(self) -> None:
+        """Close all connections and the server."""
+        self._soon(self._loop.stop)
+
+    def publish(self, routing: Routing) -> None:
+        """Tell every replica the routing, now and whenever one connects."""
+        self._routing = routing
+        self._soon(self._broadcast, routing)
+
+    def answered(self, poll: int) -> bool:
+        """Whether every connected process has reported since that poll."""
+        seen = list(self._writers.values())
+        return min(seen) >= poll if seen else self._alone
+
+    def cut(self, paused: bool) -> None:
+        """Break all connections and refuse new ones until called with False: a fault, for tests."""
+        self._paused = paused
+        if paused:
+            self._soon(self._hang_up)
+
+    def _soon(self, call: Callable[..., None], *values: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # stopped: nobody is left to be told
+            self._loop.call_soon_threadsafe(call, *values)
+
+    def _hang_up(self) -> None:
+        for writer in self._connections:
+            writer.close()
+
+    def _serve(self, ready: threading.Event) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            server = self._loop.run_until_complete(asyncio.start_server(self._converse, self._host, 0, backlog=1024))
+            self._port = server.sockets[0].getsockname()[1]
+        except OSError as error:
+            self._error = error
+            self._loop.close()
+            return
+        finally:
+            ready.set()
+        self._loop.run_forever()
+        self._shut_down(server)
+
+    def _shut_down(self, server: asyncio.Server) -> None:
+        """Let nobody in any more and hang up on everyone, also on those who have only just been accepted."""
+        self._paused = True
+        for listening in server.sockets:
+            self._loop.remove_reader(listening.fileno())
+        while tasks := asyncio.all_tasks(self._loop):
+            self._hang_up()
+            self._loop.run_until_complete(asyncio.wait(tasks))
+        server.close()
+        self._loop.run_until_complete(asyncio.sleep(0))  # a connection closes one turn after it was asked to
+        self._loop.close()
+
+    def _broadcast(self, routing: Routing) -> None:
+        data = frame(routing)
+        for writer in self._writers:
+            writer.write(data)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._connections.add(writer)
+        try:
+            async with asyncio.timeout(HANDSHAKE_TIMEOUT_S):
+                await self._shake_hands(reader, writer)
+            self._writers[writer] = -1
+            if self._routing is not None:
+                writer.write(frame(self._routing))
+            while True:
+                async with asyncio.timeout(self._silent_s):
+                    message = await _receive(reader, MAX_FRAME_BYTES)
+                self._take(message, writer)
+        except (asyncio.IncompleteReadError, ConnectionError, TimeoutError):
+            pass  # gone, or never one of ours; a replica comes back by itself
+        except (ValueError, PermissionError, PenstockError) as error:  # ValueError: not a message
+            said = log.debug if str(error) in self._complaints else log.warning  # one asks again and again
+            self._complaints.add(str(error))
+            said("control channel: hung up on %s: %s", writer.get_extra_info("peername"), error)
+        finally:
+            self._connections.discard(writer)
+            self._writers.pop(writer, None)
+            writer.close()
+
+    async def _shake_hands(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._paused:
+            raise ConnectionAbortedError
+        hello = await _receive(reader, HANDSHAKE_FRAME_BYTES)
+        if not isinstance(hello, Hello) or hello.run != self._run:
+            raise PermissionError("not a replica of this run")
+        challenge = secrets.token_bytes(32)
+        writer.write(frame(Hello(self._run, challenge)))
+        answer = await _receive(reader, HANDSHAKE_FRAME_BYTES)
+        expected = proof(self._secret, b"replica", challenge)
+        if not isinstance(answer, Proof) or not hmac.compare_digest(answer.answer, expected):
+            raise PermissionError("wrong secret")
+        writer.write(frame(Proof(proof(self._secret, b"driver", hello.challenge))))
+
+    def _take(self, message: Any, writer: asyncio.StreamWriter) -> None:
+        if isinstance(message, Reports):
+            for news in self.on_reports(message) or ():
+                writer.write(frame(news))
+            self._writers[writer] = message.poll
+        elif isinstance(message, StartQuery | BatchEnd | Halted):
+            writer.write(frame(self.on_question(message)))
+        elif isinstance(message, TablesQuery):
+            writer.write(frame(Tables(message.batch, message.ending, self.on_tables(message))))
+
+
+async def _receive(reader: asyncio.StreamReader, limit: int) -> Any:
+    (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
+    if length > limit:
+        raise PermissionError(f"a frame of {length} bytes is too long")
+    return upward.decode(await reader.readexactly(length))

@@ -1,0 +1,175 @@
+"""The driver's part of hand-overs: one table for all who begin or end a batch, time-outs, and files that can go."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from penstock.engine.driver.routing import RoutingTable
+from penstock.engine.protocol.messages import Reports, TablesQuery
+from penstock.engine.protocol.numbers import shift_of
+from penstock.errors import EngineError
+from penstock.state.files import StateFiles
+from penstock.state.handover import Coordinator, Table
+
+log = logging.getLogger(__name__)
+
+LOOK_EVERY_S = 0.25
+
+Coordinators = dict[str, Coordinator]
+
+
+class Handovers:
+    """Hears what replicas have handed over and taken; a thread looks after what takes too long."""
+
+    def __init__(self, routing: RoutingTable, files: Mapping[str, StateFiles], timeout_s: float) -> None:
+        self._routing = routing
+        self._files = files
+        self._timeout_s = timeout_s
+        self._begun: dict[int, tuple[tuple[int, int], dict[str, Table]]] = {}  # by shift: the last batch that began
+        self._written: set[tuple[int, str, int]] = set()  # generation, operator, replica
+        self._ended: dict[tuple[int, int, str], Table] = {}
+        self._since: dict[str, tuple[tuple[int, int], float]] = {}  # the change that goes on, how far, and since when
+        self._processed: dict[tuple[str, int], int] = {}  # by replicas of operators with state, in their last batch
+        self._taken: dict[str, int] = {}  # what was handed over before this version has been removed
+        self._clean = threading.Event()
+        self._stopped = threading.Event()
+        self.roll_back: Callable[[], None] = lambda: None
+
+    def start(self) -> None:
+        """Begin to look."""
+        if self._files:
+            threading.Thread(target=self._watch, name="penstock-handovers", daemon=True).start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stopped.set()
+
+    def tables(self, question: TablesQuery) -> dict[str, Table]:
+        """Who owns which key groups as the batch begins, or for one operator as it ends: the same for all who ask."""
+        if question.ending:
+            asked = (question.generation, question.batch, question.ending)
+            if asked not in self._ended:
+                self._ended[asked] = self._routing.coordinate(lambda all_: all_[question.ending].freeze())
+            return {question.ending: self._ended[asked]}
+        return self.begin(question.generation, question.batch)
+
+    def begin(self, generation: int, batch: int) -> dict[str, Table]:
+        """The tables with which the batch begins; the batches before it are done."""
+        shift, now = shift_of(batch), (generation, batch)
+        if shift not in self._begun or self._begun[shift][0] != now:
+            following = self._begun and shift > min(self._begun)
+            self._begun[shift] = (now, self._routing.coordinate(_as_they_are if following else _begin))
+            self._ended = {key: table for key, table in self._ended.items() if shift_of(key[1]) != shift}
+            self._clean.set()
+        return self._begun[shift][1]
+
+    # ── from shift to shift ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def hold(self) -> None:
+        """Let no change begin, and wait until none goes on: the next shift begins with the same owners."""
+        self._routing.coordinate(_hold)
+        deadline = time.monotonic() + 2 * self._timeout_s
+        while self._moving():
+            if time.monotonic() > deadline or self._stopped.is_set():
+                self.release()
+                raise EngineError(f"key groups were still moving after {2 * self._timeout_s:g} s")
+            time.sleep(0.02)
+
+    def release(self) -> None:
+        """Let changes begin again."""
+        self._routing.coordinate(_release)
+
+    def write(self, generation: int, replicas: Iterable[tuple[str, int]], timeout_s: float) -> bool:
+        """Have those of the replicas that keep state write it; whether all have within the time."""
+        wanted = {(generation, name, replica) for name, replica in replicas if name in self._files}
+        if not wanted:
+            return True
+        self._routing.change(over=generation)
+        deadline = time.monotonic() + timeout_s
+        while not wanted <= self._written:
+            if time.monotonic() > deadline or self._stopped.is_set():
+                return False
+            time.sleep(0.01)
+        return True
+
+    def forget(self, shift: int) -> None:
+        """A shift has ended, or was given up."""
+        self._begun.pop(shift, None)
+
+    def settle(self) -> None:
+        """Micro-batch: what was wished for is so, from the next batch on."""
+        self._routing.coordinate(_begin)
+        self._clean.set()
+
+    def hear(self, reports: Reports) -> None:
+        """Take what replicas say that they have given and got, and how far they are."""
+        for report in reports.reports:
+            if report.operator in self._files:
+                self._processed[report.operator, report.replica] = report.counters.processed
+        for one in reports.state:
+            if one.written:
+                self._written.add((one.generation, one.operator, one.replica))
+            self._routing.coordinate(lambda all_: all_[one.operator].hear(one.replica, one.handed, one.taken))  # noqa: B023
+
+    def _watch(self) -> None:
+        while not self._stopped.wait(LOOK_EVERY_S):
+            try:
+                self._look(time.monotonic())
+            except Exception as error:  # a full disk, a folder that is gone: the next look may do better
+                log.warning("state: %s", error)
+
+    def _look(self, now_s: float) -> None:
+        late = {name: one for name, one in self._moving().items() if self._is_late(name, *one, now_s)}
+        for name, (table, missing) in late.items():
+            log.warning(
+                "operator %r: key groups %s did not get on within %g s, waiting for replicas %s: they stay",
+                *(name, sorted(table.moved), self._timeout_s, list(missing)),
+            )
+        if late:
+            self.roll_back()
+        if self._clean.is_set():
+            self._clean.clear()
+            for files in self._files.values():
+                files.clean()
+
+    def _moving(self) -> dict[str, tuple[Table, tuple[int, ...]]]:
+        """The changes that go on, and whom they wait for; what has been taken is removed."""
+        moving = {}
+        for name, coordinator in self._routing.coordinate(dict).items():
+            table, going = coordinator.table, coordinator.moving
+            if going:
+                moving[name] = (table, coordinator.missing)
+            taken = table.version + (not going)
+            if self._taken.get(name) != taken:
+                self._files[name].forget_moves(before=taken)
+                self._taken[name] = taken
+        return moving
+
+    def _is_late(self, name: str, table: Table, missing: tuple[int, ...], now_s: float) -> bool:
+        """Whether nothing has come on for too long. A replica that works off what it has comes on to its markers."""
+        losing = set(table.losers).intersection(missing)
+        far = table.version, sum(self._processed.get((name, replica), 0) for replica in losing)
+        if self._since.get(name, ((0, 0), 0.0))[0] != far:
+            self._since[name] = (far, now_s)
+        return now_s - self._since[name][1] > self._timeout_s
+
+
+def _begin(coordinators: Coordinators) -> dict[str, Table]:
+    return {name: coordinator.begin() for name, coordinator in coordinators.items()}
+
+
+def _as_they_are(coordinators: Coordinators) -> dict[str, Table]:
+    return {name: coordinator.table for name, coordinator in coordinators.items()}
+
+
+def _hold(coordinators: Coordinators) -> None:
+    for coordinator in coordinators.values():
+        coordinator.held = True
+
+
+def _release(coordinators: Coordinators) -> None:
+    for coordinator in coordinators.values():
+        coordinator.release()

@@ -1,0 +1,188 @@
+"""The driver's book of counters: every report is entered once, even when a batch is done again.
+
+Counters are cumulative within a batch, per replica. When a batch is done again in a later generation of the query,
+its new counters take the place of the old ones; finished batches are added up. Each shift has a book of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from penstock.engine.protocol.messages import Report, Reports
+from penstock.engine.protocol.numbers import first_batch, shift_of
+from penstock.metrics.counters import OperatorCounters, ReplicaCounters, RunCounters, total
+from penstock.topology import Topology
+
+KEPT_BATCHES = 64  # batches that a late report may still change
+
+Replica = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a replica was last heard of."""
+
+    host: str
+    pid: int
+    batch: int
+
+
+class _Book:
+    """The open batches of one shift, and where its replicas sit."""
+
+    def __init__(self) -> None:
+        self.batches: dict[int, dict[Replica, ReplicaCounters]] = {}
+        self.generations: dict[int, int] = {}  # of each open batch
+        self.settled_before = 0
+        self.places: dict[Replica, Place] = {}
+        self.replaced: dict[Replica, tuple[int, int]] = {}  # the last batch that is done again, what it had processed
+
+    def enter(self, report: Report, process: tuple[str, int]) -> None:
+        """Take one report, unless a later generation does its batch again, or it has been added up."""
+        batch, replica = report.batch, (report.operator, report.replica)
+        newest = max((g for b, g in self.generations.items() if b <= batch), default=0)
+        if batch < self.settled_before or report.generation < newest:
+            return
+        # a restart does this batch and all later ones again
+        for later in sorted(b for b, g in self.generations.items() if b >= batch and g < report.generation):
+            self.replaced |= {one: (later, counters.processed) for one, counters in self.batches[later].items()}
+            del self.batches[later], self.generations[later]
+        self.generations[batch] = report.generation
+        self.batches.setdefault(batch, {})[replica] = report.counters
+        self.places[replica] = Place(*process, batch)
+
+    def settle(self, before: int, into: dict[Replica, ReplicaCounters]) -> None:
+        """Add up the batches before that one; they change no more."""
+        for batch in [b for b in self.batches if b < before]:
+            for replica, counters in self.batches.pop(batch).items():
+                counters.queued = 0
+                into[replica].add(counters)
+            self.generations.pop(batch, None)
+            self.settled_before = max(self.settled_before, batch + 1)
+
+    def in_flight(self, operators: Collection[str]) -> tuple[int, int]:
+        """How many events were sent and neither processed nor dropped, over all hops; and how many were processed."""
+        sent = processed = dropped = 0
+        for batch in self.batches.values():
+            for (name, _), counters in batch.items():
+                sent += sum(counters.sent.values())
+                if name in operators:
+                    processed += counters.processed
+                    dropped += sum(counters.dropped.values())
+        return sent - processed - dropped, processed
+
+
+class Ledger:
+    """Reports in, RunCounters out; safe to use from several threads."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._lock = threading.Lock()
+        self._settled: dict[Replica, ReplicaCounters] = defaultdict(ReplicaCounters)
+        self._books: dict[int, _Book] = defaultdict(_Book)  # by shift
+        self._closed: set[int] = set()  # shifts whose reports count no more
+        self._heard: dict[tuple[str, int], float] = {}  # when each process was last heard of
+        self.current = 0  # the shift whose replicas are meant when one asks where they are
+
+    def enter(self, reports: Reports, now_s: float) -> None:
+        """Take what one process reported."""
+        with self._lock:
+            process = (reports.host, reports.pid)
+            for report in reports.reports:
+                shift = shift_of(report.batch)
+                if shift not in self._closed:
+                    book = self._books[shift]
+                    book.enter(report, process)
+                    book.settle(max(book.batches, default=0) - KEPT_BATCHES, self._settled)
+            self._heard[process] = now_s
+
+    def close(self, shift: int) -> None:
+        """All that the shift's replicas counted is final."""
+        with self._lock:
+            self._closed.add(shift)
+            if (book := self._books.pop(shift, None)) is not None:
+                book.settle(max(book.batches, default=0) + 1, self._settled)
+
+    def discard(self, shift: int) -> None:
+        """Nothing that the shift's replicas said counts."""
+        with self._lock:
+            self._closed.add(shift)
+            self._books.pop(shift, None)
+
+    def in_flight(self, shift: int) -> tuple[int, int]:
+        """Of one shift: how many events are on their way, and how many were processed, which grows while any move."""
+        with self._lock:
+            book = self._books.get(shift)
+            return book.in_flight(self._topology.operators) if book is not None else (0, 0)
+
+    def newest(self, shift: int, slot: Replica) -> tuple[int, int]:
+        """A source slot's newest batch in a shift that is open, and how many events it has sent in it."""
+        with self._lock:
+            batches = self._books[shift].batches
+            batch = max((b for b, counters in batches.items() if slot in counters), default=first_batch(shift))
+            counters = batches.get(batch, {}).get(slot)
+            return batch, counters.processed if counters is not None else 0
+
+    def furthest(self, shift: int, slot: Replica) -> tuple[int, int]:
+        """The same, but if its query has died and it has not come so far again: how far it had come before."""
+        newest = self.newest(shift, slot)
+        with self._lock:
+            return max(newest, self._books[shift].replaced.get(slot, newest))
+
+    def places(self) -> dict[Replica, Place]:
+        """Where each operator's replica of the current shift was last heard of."""
+        with self._lock:
+            places = self._books[self.current].places
+            return {key: place for key, place in places.items() if key[0] in self._topology.operators}
+
+    def heard(self, generation: int) -> set[Replica]:
+        """The replicas that have reported in this generation."""
+        with self._lock:
+            return {
+                replica
+                for book in self._books.values()
+                for batch, of in book.generations.items()
+                if of == generation
+                for replica in book.batches.get(batch, {})
+            }
+
+    def counters(self, now_s: float, active: dict[str, tuple[int, ...]], restarts: int = 0) -> RunCounters:
+        """The run as a whole, as of the latest reports."""
+        with self._lock:
+            sums = self._sums()
+            places = self._books[self.current].places
+            heard = {replica: self._heard[at.host, at.pid] for replica, at in places.items()}
+        by_name: dict[str, dict[int, ReplicaCounters]] = defaultdict(dict)
+        for (name, number), counters in sums.items():
+            by_name[name][number] = counters
+        sent: dict[str, int] = defaultdict(int)
+        for counters in sums.values():
+            for receiver, count in counters.sent.items():
+                sent[receiver] += count
+        operators: dict[str, OperatorCounters] = {}
+        for name in self._topology.in_order():
+            done = total(by_name[name].values())
+            backlog = sent[name] - done.processed - sum(done.dropped.values())
+            age = max((now_s - heard.get((name, r), now_s) for r in active[name]), default=0.0)
+            pool = self._topology[name].pool
+            operators[name] = OperatorCounters(by_name[name], active[name], pool, max(backlog, 0), age)
+        sources = {name: total(by_name[name].values()).processed for name in self._topology.sources}
+        missing = frozenset(n for n in operators if any((n, r) not in heard for r in active[n]))
+        source_age_s: dict[str, float] = {}
+        for (name, _), heard_s in heard.items():
+            if name in sources:
+                source_age_s[name] = max(source_age_s.get(name, 0.0), now_s - heard_s)
+        return RunCounters(now_s, sources, operators, restarts, missing, source_age_s)
+
+    def _sums(self) -> dict[Replica, ReplicaCounters]:
+        sums: dict[Replica, ReplicaCounters] = defaultdict(ReplicaCounters)
+        for replica, counters in self._settled.items():
+            sums[replica].add(counters)
+        for book in self._books.values():
+            for batch in book.batches.values():
+                for replica, counters in batch.items():
+                    sums[replica].add(counters)
+        return sums

@@ -1,0 +1,96 @@
+"""Where each batch starts in each source: what makes a batch that is done again the same batch.
+
+Written to disk before Spark can commit the batch, so that not even a new driver sends an event twice or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from penstock.engine.protocol.numbers import Slot, first_batch, shift_of
+from penstock.errors import EngineError
+
+KEPT_BATCHES = 4
+
+
+class Positions:
+    """start(batch, slot): the first event of a source's slot that belongs to the batch."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+        self._starts: dict[int, dict[str, int]] = {}  # batch -> "source/slot" -> position
+        if file.exists():
+            self._starts = msgspec.json.decode(file.read_bytes(), type=dict[int, dict[str, int]])
+
+    def start(self, batch: int, slot: Slot) -> int:
+        """Where the batch begins: where the one before it ended, and the very first at 0.
+
+        A shift whose first batches were over before it had begun to send begins in a later one.
+        """
+        with self._lock:
+            return self._start(batch, slot)
+
+    def known_end(self, batch: int, slot: Slot) -> int | None:
+        """Where the batch ended when it was first done; None if it has not been."""
+        with self._lock:
+            return self._starts.get(batch + 1, {}).get(_name(slot))
+
+    def end(self, batch: int, slot: Slot, position: int) -> int:
+        """The batch ends here and the next one begins; on disk when this returns.
+
+        Where it started is kept with it: it may have been the first in which its shift sent, and be done again.
+        """
+        with self._lock:
+            starts = {b: dict(slots) for b, slots in self._starts.items()}
+            starts.setdefault(batch, {})[_name(slot)] = self._start(batch, slot)
+            starts.setdefault(batch + 1, {})[_name(slot)] = position
+            for old in [b for b in starts if first_batch(shift_of(batch)) <= b <= batch - KEPT_BATCHES]:
+                starts[old].pop(_name(slot), None)  # other slots may hear late of their turn
+            self._keep({b: slots for b, slots in starts.items() if slots})
+            return position
+
+    def shifts(self) -> set[int]:
+        """The shifts that have sent, or were about to, and have not ended."""
+        with self._lock:
+            return {shift_of(batch) for batch in self._starts}
+
+    def begin(self, shift: int, positions: Mapping[Slot, int]) -> None:
+        """The sources of a shift begin here; on disk when this returns."""
+        with self._lock:
+            begin = {_name(slot): position for slot, position in positions.items()}
+            self._keep(self._starts | {first_batch(shift): begin})
+
+    def forget(self, shift: int) -> None:
+        """All events of a shift are processed, and none of its batches will be done again."""
+        with self._lock:
+            self._keep({batch: starts for batch, starts in self._starts.items() if shift_of(batch) != shift})
+
+    def _start(self, batch: int, slot: Slot) -> int:
+        mine = [b for b in self._starts if shift_of(b) == shift_of(batch) and _name(slot) in self._starts[b]]
+        if batch in mine:
+            return self._starts[batch][_name(slot)]
+        if batch == 0 and not any(shift_of(b) for b in self._starts):
+            return 0
+        if mine == [first_batch(shift_of(batch))]:
+            return self._starts[mine[0]][_name(slot)]
+        raise EngineError(f"source {slot[0]!r}: where batch {batch} starts is not known")
+
+    def _keep(self, starts: dict[int, dict[str, int]]) -> None:
+        """On disk first: what could not be written is not so."""
+        temporary = self._file.with_suffix(".new")
+        with temporary.open("wb") as file:
+            file.write(msgspec.json.encode(starts))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self._file)
+        self._starts = starts
+
+
+def _name(slot: Slot) -> str:
+    return f"{slot[0]}/{slot[1]}"

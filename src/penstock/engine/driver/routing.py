@@ -1,0 +1,133 @@
+"""The routing in force, as the driver keeps it: which replicas are active, how used they are, whether sources run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from penstock.engine.protocol.messages import OperatorRouting, Routing
+from penstock.errors import InputError
+from penstock.metrics.utilisation import Utilisation
+from penstock.state.handover import Coordinator, Table
+from penstock.state.key_groups import first_owners
+from penstock.topology import Topology
+
+T = TypeVar("T")
+
+
+class RoutingTable:
+    """Every change makes a new version and is published at once."""
+
+    def __init__(self, topology: Topology, replicas: Mapping[str, int | Sequence[int]]) -> None:
+        self._topology = topology
+        self._lock = threading.Lock()
+        for name in replicas:
+            topology[name]
+        first = {name: chosen(topology, name, replicas.get(name, 1), ()) for name in topology.in_order()}
+        self._coordinators = {
+            name: Coordinator(Table(1, first_owners(operator.state.groups, first[name])))
+            for name, operator in topology.operators.items()
+            if operator.state is not None
+        }
+        operators = {name: OperatorRouting(active, table=self._table(name)) for name, active in first.items()}
+        self.current = Routing(1, operators)
+        self.on_change: Callable[[Routing], None] = lambda _: None
+
+    @property
+    def active(self) -> dict[str, tuple[int, ...]]:
+        """The active replicas of each operator."""
+        return {name: operator.active for name, operator in self.current.operators.items()}
+
+    def activate(self, name: str, replicas: int | Sequence[int]) -> tuple[int, ...]:
+        """Make this many replicas of the operator active, or just these."""
+        with self._lock:
+            operator = self.current.operators[self._topology[name].name]
+            active = chosen(self._topology, name, replicas, operator.active)
+            if name in self._coordinators:
+                self._coordinators[name].want(active)
+            changed = msgspec.structs.replace(operator, active=active, table=self._table(name))
+            self._change(operators=self.current.operators | {name: changed})
+            return active
+
+    def use(self, utilisation: Mapping[str, Utilisation]) -> None:
+        """Publish how used the replicas are, where the grouping looks at it."""
+        with self._lock:
+            operators = dict(self.current.operators)
+            for name, used in utilisation.items():
+                if self._topology[name].grouping == "load_balancing":
+                    operators[name] = msgspec.structs.replace(
+                        operators[name],
+                        utilisation=dict(used.by_replica),
+                        step=used.step,
+                        interval=operators[name].interval + 1,
+                    )
+            if operators != self.current.operators:
+                self._change(operators=operators)
+
+    def coordinate(self, act: Callable[[dict[str, Coordinator]], T]) -> T:
+        """Do something with the owners of key groups; what changes of them is published."""
+        with self._lock:
+            result = act(self._coordinators)
+            operators = self.current.operators
+            changed = {
+                name: msgspec.structs.replace(operators[name], table=coordinator.table)
+                for name, coordinator in self._coordinators.items()
+                if operators[name].table != coordinator.table
+            }
+            if changed:
+                self._change(operators=operators | changed)
+            return result
+
+    def roll_back(self) -> None:
+        """While nothing runs: whoever owned key groups before a change that is not finished owns them again."""
+        with self._lock:
+            operators = dict(self.current.operators)
+            for name, coordinator in self._coordinators.items():
+                if coordinator.moving:
+                    coordinator.roll_back()
+                    active = tuple(sorted(set(coordinator.table.owners)))
+                    operators[name] = msgspec.structs.replace(operators[name], active=active, table=coordinator.table)
+            self._change(operators=operators)
+
+    def _table(self, name: str) -> Table | None:
+        return self._coordinators[name].table if name in self._coordinators else None
+
+    def change(self, **changes: Any) -> Routing:
+        """Change anything else of it (epoch, stopping, closing)."""
+        with self._lock:
+            return self._change(**changes)
+
+    def poll(self) -> int:
+        """Ask every process to report at once; the number of the poll."""
+        with self._lock:
+            return self._change(poll=self.current.poll + 1).poll
+
+    def _change(self, **changes: Any) -> Routing:
+        self.current = msgspec.structs.replace(self.current, version=self.current.version + 1, **changes)
+        self.on_change(self.current)
+        return self.current
+
+
+def chosen(topology: Topology, name: str, replicas: int | Sequence[int], active: tuple[int, ...]) -> tuple[int, ...]:
+    """Which replicas: those that are active stay as far as possible, then the lowest numbers.
+
+    >>> from penstock.topology import Topology
+    >>> t = Topology("t", pool=4)
+    >>> o = t.operator("o", print, inputs=t.source("s"))
+    >>> chosen(t, "o", 3, (1, 2)), chosen(t, "o", 1, (1, 2)), chosen(t, "o", [3, 0], (1,))
+    ((1, 2, 0), (1,), (3, 0))
+    """
+    operator = topology[name]
+    if not isinstance(replicas, int):
+        ids = tuple(replicas)
+        wrong = [r for r in ids if not 0 <= r < operator.pool]
+        if wrong or not ids or len(set(ids)) < len(ids):
+            raise InputError(f"{operator}: replicas must be among 0..{operator.pool - 1}, each once; got {list(ids)}")
+        return ids
+    if isinstance(replicas, bool) or not 1 <= replicas <= operator.pool:
+        raise InputError(f"{operator}: replicas must be from 1 to the pool of {operator.pool}; got {replicas!r}")
+    spare = (r for r in range(operator.pool) if r not in active)
+    return (*active[:replicas], *(next(spare) for _ in range(replicas - len(active))))

@@ -1,0 +1,1 @@
+"""The online shuffle on Spark: senders, replicas, and the mail between them."""

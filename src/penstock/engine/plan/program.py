@@ -1,0 +1,116 @@
+"""What is shipped to the replicas: everything a partition needs to know to play its part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import cloudpickle
+
+from penstock.engine.plan.layout import Layout
+from penstock.engine.protocol.messages import OperatorRouting
+from penstock.grouping.names import WITH_STATE
+from penstock.grouping.online_shuffle import OnlineShuffleOptions
+from penstock.sources.base import Source
+from penstock.state.handover import Partition
+from penstock.topology import Operator, Topology
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A stream as one of its readers sees it: who reads, and how a replica is chosen for each event."""
+
+    stream: str
+    receiver: str
+    level: int
+    grouping: str
+    key: Any
+    senders: tuple[str, ...]  # all that send to this receiver
+    online: OnlineShuffleOptions | None = None  # if the grouping is online shuffle
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds that make replicas drop events; both off by default."""
+
+    t_out_s: float | None = None
+    q_size: int | None = None
+
+
+@dataclass(frozen=True)
+class Channel:
+    """How a replica reaches the driver."""
+
+    host: str
+    port: int
+    secret: bytes
+    report_every_s: float
+
+
+@dataclass(frozen=True)
+class Program:
+    """One generation of one run."""
+
+    run: str
+    generation: int
+    realtime: bool
+    layout: Layout
+    channel: Channel
+    limits: Limits
+    edges: Mapping[str, tuple[Edge, ...]]  # by sender
+    senders: tuple[str, ...]  # sources and operators; bundles name their sender by its place here
+    routing: Mapping[str, OperatorRouting]  # to begin with, until the driver has been heard
+    blobs: Mapping[str, bytes]  # operators and sources, pickled one by one
+    shift: int = 0
+    first_generation: int = 0  # of the shift
+    queue_bytes: int = 64 << 20  # a replica stops reading when its queue holds this much
+    ranges: Mapping[tuple[str, int], range] = field(default_factory=dict)  # micro-batch: this batch, by source slot
+    batch: int | None = None  # micro-batch: the number of this batch
+    epoch_s: float = 0.0  # micro-batch: when the sources started
+    frame_source: str | None = None  # micro-batch: the source whose events are the rows of a DataFrame
+    path: tuple[str, ...] = ()  # where the driver finds modules; workers look there too
+    labels: Mapping[str, str] = field(default_factory=dict)  # operators as error messages name them
+    state_folder: str = ""  # where operators with state keep it; reachable by all workers
+
+    def sending_partitions(self, receiver: str) -> list[Partition]:
+        """All that may send to the operator: slots of sources, replicas active or not."""
+        senders = {sender for sender, edges in self.edges.items() for edge in edges if edge.receiver == receiver}
+        slots = [slot for stage in self.layout.stages for slot in stage]
+        return [(slot.operator, slot.replica) for slot in slots if slot.operator in senders and slot.operator]
+
+    def needs_tables(self, name: str) -> bool:
+        """Whether the source or operator keeps state, or sends to one that does."""
+        table = self.routing[name].table if name in self.routing else None
+        return table is not None or any(edge.grouping == WITH_STATE for edge in self.edges[name])
+
+    def operator(self, name: str) -> tuple[Operator, Any]:
+        """The operator as the user declared it, in a copy of this process's own, and the type of its events.
+
+        The type is read where the topology is declared: annotations need not travel with a function.
+        """
+        operator: tuple[Operator, Any] = cloudpickle.loads(self.blobs[name])
+        return operator
+
+    def source(self, name: str) -> Source:
+        """The source, in a copy of this process's own."""
+        source: Source = cloudpickle.loads(self.blobs[name])
+        return source
+
+
+def edges_of(topology: Topology) -> dict[str, tuple[Edge, ...]]:
+    """For every sender, the edges its events may take."""
+    edges: dict[str, list[Edge]] = {name: [] for name in (*topology.sources, *topology.operators)}
+    for operator in topology.operators.values():
+        for stream in operator.inputs:
+            edge = Edge(
+                stream.name,
+                operator.name,
+                topology.level(operator.name),
+                operator.grouping if operator.state is None else WITH_STATE,
+                operator.cost_by if operator.grouping == "online_shuffle" else operator.key,
+                topology.predecessors(operator.name),
+                operator.grouping_options,
+            )
+            edges[stream.sender].append(edge)
+    return {sender: tuple(out) for sender, out in edges.items()}

@@ -1,0 +1,298 @@
+"""The agent: one in each Python worker process, between its replica and the driver.
+
+Counters go up, routing comes down, about once a second and at once when something changes. Where the grouping is
+online shuffle, mail goes both ways with the counters. If the channel breaks, the replica goes on with the routing it
+has, and the agent tries again; counters are cumulative, so nothing is missed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import os
+import secrets
+import select
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from penstock.engine.online.mailbox import Mailbox
+from penstock.engine.plan.program import Channel, Program
+from penstock.engine.protocol.messages import (
+    LENGTH,
+    MAX_FRAME_BYTES,
+    Downward,
+    Hello,
+    OnlineNews,
+    Position,
+    Proof,
+    Question,
+    Report,
+    Reports,
+    Routing,
+    StateReport,
+    Tables,
+    TablesQuery,
+    Upward,
+    downward,
+    frame,
+    proof,
+)
+from penstock.engine.worker.lifecycle import close_all
+from penstock.infra.worker import WORKER_NAME, executor_here
+from penstock.metrics.counters import ReplicaCounters
+from penstock.state.handover import Table
+
+RETRY_S = 0.5
+ANSWER_TIMEOUT_S = 30.0
+KEPT_ROLES = 64
+
+AnyQuestion = Question | TablesQuery
+
+_agents: dict[str, Agent] = {}
+_lock = threading.Lock()
+
+
+def agent_for(program: Program) -> Agent:
+    """This process's agent for a run; there is one until the run closes."""
+    with _lock:
+        agent = _agents.get(program.run)
+        if agent is None or agent.pid != os.getpid():
+            agent = _agents[program.run] = Agent(program.run, program.channel, Routing(0, dict(program.routing)))
+        return agent
+
+
+class Role:
+    """One replica's part in one batch, as the agent reports it."""
+
+    def __init__(self, report: Report, refresh: Callable[[ReplicaCounters], None], mail: Mailbox | None = None) -> None:
+        self.report = report
+        self.mail = mail or Mailbox()
+        self._refresh = refresh
+        self._sent = b""
+        self.on_tables: Callable[[], None] | None = None  # called when owners of key groups have changed
+        self.state: Callable[[], StateReport] | None = None
+        self._state_sent: StateReport | None = None
+
+    def changed(self) -> bool:
+        """Whether there is something new to say."""
+        self._refresh(self.report.counters)
+        encoded = msgspec.msgpack.encode(self.report)
+        changed, self._sent = encoded != self._sent, encoded
+        return changed
+
+    def state_news(self) -> list[StateReport]:
+        """What it has handed over and taken, if that is new."""
+        state = self.state() if self.state is not None else None
+        if state is None or state == self._state_sent:
+            return []
+        self._state_sent = state
+        return [state]
+
+    def end(self) -> None:
+        """The batch is over: what there is to say stays as it is, and nothing else of the replica is kept."""
+        self._refresh(self.report.counters)
+        self._refresh = lambda _: None
+        self.on_tables = None
+        if self.state is not None:
+            state = self.state()
+            self.state = lambda: state
+
+    def forget_sent(self) -> None:
+        """Say it all again, the next time."""
+        self._sent, self._state_sent = b"", None
+        self.mail.forget_told()
+
+    def is_for(self, news: OnlineNews) -> bool:
+        """Whether the driver means this replica, in this batch."""
+        mine = self.report
+        return (mine.generation, mine.batch, mine.operator, mine.replica) == (
+            news.generation,
+            news.batch,
+            news.operator,
+            news.replica,
+        )
+
+
+class Agent:
+    """A background thread that keeps one connection to the driver."""
+
+    def __init__(self, run: str, channel: Channel, routing: Routing) -> None:
+        self.pid = os.getpid()
+        self._host = os.environ.get(WORKER_NAME) or executor_here() or socket.gethostname()
+        self.routing = routing
+        self._run = run
+        self._channel = channel
+        self._roles: deque[Role] = deque(maxlen=KEPT_ROLES)
+        self._answers: dict[tuple[int, str | None], Position | Tables] = {}
+        self._answered = threading.Condition()
+        self._waiting: AnyQuestion | None = None
+        self._first_routing = threading.Event()
+        self._wake, self._woken = socket.socketpair()
+        self._wake.setblocking(False)
+        self._woken.setblocking(False)
+        self._inbound = bytearray()
+        threading.Thread(target=self._serve, name="penstock-agent", daemon=True).start()
+
+    def join(self, role: Role) -> None:
+        """Report this role from now on."""
+        self._roles.append(role)
+        self.wake()
+
+    def wake(self) -> None:
+        """Report soon."""
+        with contextlib.suppress(OSError):  # it has been woken often enough, or the run is over
+            self._wake.send(b"w")
+
+    def wait_for_routing(self, timeout_s: float) -> bool:
+        """Wait until the driver has been heard at least once."""
+        return self._first_routing.wait(timeout_s)
+
+    def ask(self, question: Question) -> Position:
+        """The driver's answer: a position."""
+        answer = self._ask(question, (question.batch, None))
+        assert isinstance(answer, Position)
+        return answer
+
+    def ask_tables(self, question: TablesQuery) -> dict[str, Table]:
+        """The driver's answer: who owns which key groups, by operator."""
+        answer = self._ask(question, (question.batch, question.ending))
+        assert isinstance(answer, Tables)
+        return answer.tables
+
+    def _ask(self, question: AnyQuestion, key: tuple[int, str | None]) -> Position | Tables:
+        """Asked again after every broken connection until the time is over."""
+        with self._answered:
+            self._answers.pop(key, None)
+            self._waiting = question
+            self.wake()
+            answered = self._answered.wait_for(lambda: key in self._answers, ANSWER_TIMEOUT_S)
+            self._waiting = None
+            if not answered:
+                raise TimeoutError(f"the driver did not answer within {ANSWER_TIMEOUT_S:g} s: {question}")
+            return self._answers.pop(key)
+
+    def _serve(self) -> None:
+        while not self.routing.closing:  # after that, there is nobody to come back to
+            try:
+                with socket.create_connection((self._channel.host, self._channel.port), timeout=5) as connection:
+                    self._shake_hands(connection)
+                    self._talk(connection)
+            except (OSError, EOFError, ValueError):  # ValueError: what came is not a message
+                time.sleep(RETRY_S)
+        with _lock:
+            if _agents.get(self._run) is self:
+                del _agents[self._run]
+        self._wake.close()
+        self._woken.close()
+
+    def _shake_hands(self, connection: socket.socket) -> None:
+        self._inbound.clear()
+        challenge = secrets.token_bytes(32)
+        _send(connection, Hello(self._run, challenge))
+        hello = self._receive(connection)
+        if not isinstance(hello, Hello):
+            raise OSError("the driver did not say hello")
+        _send(connection, Proof(proof(self._channel.secret, b"replica", hello.challenge)))
+        answer = self._receive(connection)
+        expected = proof(self._channel.secret, b"driver", challenge)
+        if not isinstance(answer, Proof) or not hmac.compare_digest(answer.answer, expected):
+            raise OSError("the driver does not hold the run's secret")
+        for role in list(self._roles):
+            role.forget_sent()
+
+    def _talk(self, connection: socket.socket) -> None:
+        asked: AnyQuestion | None = None
+        self._take_all()  # the routing may have come along with the driver's proof
+        while True:
+            waiting = self._waiting
+            if waiting is not None and waiting is not asked:
+                _send(connection, waiting)
+            asked = waiting
+            poll = self.routing.poll  # read before the counters, which are then no older than the poll
+            roles = list(self._roles)
+            reports = [role.report for role in roles if role.changed()]
+            online = [mail for role in roles if (mail := role.mail.collect(role.report)) is not None]
+            state = [news for role in roles for news in role.state_news()]
+            _send(connection, Reports(self._host, self.pid, poll, reports, online, state))
+            if self.routing.poll == poll:
+                self._listen(connection)
+
+    def _listen(self, connection: socket.socket) -> None:
+        """Take what the driver says until the next report is due, something is asked, or a poll comes in."""
+        deadline = time.monotonic() + self._channel.report_every_s
+        poll = self.routing.poll
+        while (left := deadline - time.monotonic()) > 0:
+            readable, _, _ = select.select([connection, self._woken], [], [], left)
+            if connection in readable:
+                self._read(connection)
+                self._take_all()
+            if self._woken in readable:
+                self._woken.recv(4096)
+                return
+            if self.routing.poll != poll:
+                return
+
+    def _take(self, message: Downward) -> None:
+        if isinstance(message, Routing):
+            if message.version >= self.routing.version:
+                before, self.routing = self.routing, message
+                if message.closing:
+                    close_all()
+                self._tell_tables(before, message)
+            self._first_routing.set()
+        elif isinstance(message, Position | Tables):
+            key = (message.batch, message.ending if isinstance(message, Tables) else None)
+            with self._answered:
+                self._answers[key] = message
+                self._answered.notify_all()
+        elif isinstance(message, OnlineNews):
+            for role in list(self._roles):
+                if role.is_for(message):
+                    role.mail.deliver(message)
+
+    def _tell_tables(self, before: Routing, now: Routing) -> None:
+        """Wake whoever waits for events when owners of key groups have changed, or state is to be written."""
+        earlier = {name: one.table for name, one in before.operators.items()}
+        changed = [name for name, one in now.operators.items() if one.table not in (None, earlier.get(name))]
+        if changed or now.over != before.over:
+            for role in list(self._roles):
+                if role.on_tables is not None:
+                    role.on_tables()
+
+    def _take_all(self) -> None:
+        while (message := self._next_message()) is not None:
+            self._take(message)
+
+    def _receive(self, connection: socket.socket) -> Any:
+        while (message := self._next_message()) is None:
+            self._read(connection)
+        return message
+
+    def _read(self, connection: socket.socket) -> None:
+        data = connection.recv(1 << 16)
+        if not data:
+            raise EOFError("the driver closed the channel")
+        self._inbound += data
+
+    def _next_message(self) -> Downward | None:
+        if len(self._inbound) < LENGTH.size:
+            return None
+        (length,) = LENGTH.unpack_from(self._inbound)
+        if length > MAX_FRAME_BYTES:
+            raise OSError(f"a frame of {length} bytes is too long")
+        if len(self._inbound) < LENGTH.size + length:
+            return None
+        payload = bytes(self._inbound[LENGTH.size : LENGTH.size + length])
+        del self._inbound[: LENGTH.size + length]
+        message: Downward = downward.decode(payload)
+        return message
+
+
+def _send(connection: socket.socket, message: Upward) -> None:
+    connection.sendall(frame(message))

@@ -1,0 +1,113 @@
+"""A replica's own queue: a thread takes bundles off Spark as they come, the replica works them off one by one.
+
+Without it a busy replica would leave its events in Spark's buffers, and the senders, once those are full, would stand
+still for all other replicas too.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from queue import SimpleQueue
+from typing import Any
+
+from penstock.engine.protocol.bundle import NUDGE, read_header
+from penstock.metrics.counters import ReplicaCounters
+
+
+class Arrival:
+    """A bundle in the queue; `count` of its events are kept, the rest found the queue full. None: marker or wake."""
+
+    __slots__ = ("bundle", "count")
+
+    def __init__(self, bundle: bytes, count: int) -> None:
+        self.bundle = bundle
+        self.count = count
+
+
+class Inbox:
+    """The queue and the thread that fills it."""
+
+    def __init__(
+        self, batches: Iterable[Any], counters: ReplicaCounters, senders: tuple[str, ...], queue_bytes: int
+    ) -> None:
+        self._counters = counters
+        self._senders = senders
+        self._queue: SimpleQueue[Arrival | BaseException | None] = SimpleQueue()
+        self._queue_bytes = queue_bytes
+        self._room = threading.Event()
+        self._arrived = self._taken = self._finished = 0  # events
+        self._bytes_in = self._bytes_out = 0
+        self.capacity: int | None = None  # events this queue may hold
+        self.broken = False  # Spark has ended the batch before its time
+        self._batches = batches
+
+    def start(self) -> None:
+        """Begin to take bundles off Spark."""
+        threading.Thread(target=self._fill, name="penstock-inbox", daemon=True).start()
+
+    @property
+    def waiting(self) -> int:
+        """Events that have arrived and are not finished."""
+        return self._arrived - self._finished
+
+    def finish(self, count: int) -> None:
+        """So many events have been processed or dropped."""
+        self._finished += count
+
+    def empty(self) -> bool:
+        """Whether nothing waits."""
+        return self._queue.empty()
+
+    def ending(self) -> bool:
+        """Whether nothing waits, or only the end of the batch."""
+        return self._queue.empty() or self._arrived == self._taken
+
+    def wake(self) -> None:
+        """Have the one who waits for a bundle go on, with an empty one."""
+        self._queue.put(Arrival(NUDGE, 0))
+
+    def take(self) -> Arrival | None:
+        """The next bundle, waiting for it; None when the batch is over. Raises what broke the stream."""
+        item = self._queue.get()
+        if isinstance(item, BaseException):
+            raise item
+        if item is not None:
+            self._taken += item.count
+            self._bytes_out += len(item.bundle)
+            if not self._room.is_set():
+                self._room.set()
+        return item
+
+    def _fill(self) -> None:
+        try:
+            for batch in self._batches:
+                for bundle in batch.column(1).to_pylist():
+                    if bundle:
+                        self._arrive(bundle)
+            self._queue.put(None)
+        except BaseException as error:  # it belongs to the replica's own thread
+            self.broken = True
+            self._queue.put(error)
+
+    def _arrive(self, bundle: bytes) -> None:
+        header = read_header(bundle)
+        sender = self._senders[header.sender]
+        self._counters.received[sender] = self._counters.received.get(sender, 0) + header.events
+        kept = header.events
+        if self.capacity is not None:
+            kept = max(0, min(kept, self.capacity - self.waiting))
+            if kept < header.events:
+                dropped = self._counters.dropped
+                dropped["q_size"] = dropped.get("q_size", 0) + header.events - kept
+        if not kept:
+            if not header.events:
+                self._bytes_in += len(bundle)
+                self._queue.put(Arrival(bundle, 0))  # a marker, in its place
+            return
+        self._arrived += kept
+        self._bytes_in += len(bundle)
+        self._queue.put(Arrival(bundle, kept))
+        while self._bytes_in - self._bytes_out > self._queue_bytes:
+            self._room.clear()
+            self._room.wait(0.05)

@@ -1,0 +1,286 @@
+"""A replica of an operator that keeps state: what it owns, holds back, hands over and takes, within one batch."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from penstock.engine.plan.program import Program
+from penstock.engine.protocol.bundle import HASH, Events, read_header, read_marker
+from penstock.engine.protocol.messages import Report, StateReport, TablesQuery
+from penstock.engine.worker.agent import Agent, Role
+from penstock.engine.worker.inbox import Arrival
+from penstock.engine.worker.lifecycle import Opened
+from penstock.errors import EngineError
+from penstock.grouping.fields import key_of, stable_hash
+from penstock.state.codec import Codec, key_as_kept
+from penstock.state.files import StateFiles
+from penstock.state.handover import ReceivingSide, Table
+from penstock.state.keyed_state import KeyedState
+from penstock.state.segments import Compaction, SegmentName, newest_first
+from penstock.topology.state_type import new_state
+
+LOOK_EVERY_S = 0.1
+MOVE_S = 0.004  # state is given and taken for about this long at a time; then it is the turn of events again
+
+
+class Call(NamedTuple):
+    """An event with its key, as the replica works it off; shown as the event."""
+
+    event: Any
+    group: int
+    key: Any
+    born: float
+
+    def __repr__(self) -> str:
+        return repr(self.event)
+
+
+Held = list[tuple[str, float, Call]]  # events with their ids and times, in order
+
+
+@dataclass
+class Cached:
+    """The state of a replica as it was at the end of a batch."""
+
+    state: KeyedState
+    compaction: Compaction
+    batch: int
+    generation: int
+
+
+_cached: dict[tuple[str, str, int], Cached] = {}  # of this process; gone while a batch is at work
+
+
+class StatefulReplica:
+    """The state of one replica in one batch, and its side of hand-overs."""
+
+    def __init__(self, program: Program, operator: Opened, report: Report, agent: Agent) -> None:
+        assert operator.spec.state is not None
+        self._program, self._agent, self._report = program, agent, report
+        self._spec, self._run = operator.spec, operator.one
+        self._keyed = operator.spec.state
+        self._files = StateFiles(Path(program.state_folder) / report.operator)
+        self._woken = threading.Event()
+        self._held: dict[int, Held] = {}  # by group
+        self._moves: Iterator[Held] | None = None  # group by group: what is due to be given and taken
+        self._heard_s: dict[int, float] = {}  # by version of the table
+        self._over = self._last = self._begun = False
+
+    # ── begin and end ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def begin(self, table: Table, role: Role) -> None:
+        """Load what the replica owns, and take part in hand-overs from now on."""
+        mine = self._report
+        self._side = ReceivingSide(mine.replica, table, self._program.sending_partitions(mine.operator))
+        self._load(table)
+        self._begun = True
+        self.count()
+        if self._program.realtime:
+            role.state = self._told
+
+    def _load(self, table: Table) -> None:
+        mine, owned = self._report, table.of(self._report.replica)
+        names = newest_first(self._files.names(), mine.batch)
+        kept = _cached.pop((self._program.run, mine.operator, mine.replica), None)
+        if kept is None or not names or (kept.batch, kept.generation) != names[0][:2]:
+            codec = Codec(str(self._spec), new_state(self._spec.run, self._keyed.kind), self._keyed.kind)
+            kept = Cached(KeyedState(codec, self._keyed.expire_after_s), Compaction(), 0, 0)
+        self._previous = names[0].batch if names else -1
+        self._state, self._compaction = kept.state, kept.compaction
+        for group in self._state.owned - owned:
+            self._forget(group)
+        for group, found in self._files.load(owned - self._state.owned, names).items():
+            self._state.own(group, found.parts)
+            if found.parts:
+                self._compaction.past[group] = found.past
+
+    def end(self) -> Events[Any]:
+        """The input is over: give and take what is still to be; the events that could be released."""
+        released = Events[Any]([], [], [])
+        if not self._program.realtime or self._over:
+            return released
+        self._side.end()
+        mine = self._report
+        question = TablesQuery(mine.generation, mine.batch, mine.operator)
+        self._hear(self._agent.ask_tables(question)[mine.operator])
+        while True:
+            self._woken.clear()
+            self._hear(self._routed())
+            while self.moving:
+                self.move(released)
+            if self._side.settled:
+                return released
+            self._woken.wait(LOOK_EVERY_S)
+
+    def write(self) -> None:
+        """Write the batch's segment; what is here may be gone after that, and the batch be committed."""
+        if self._over:
+            return
+        mine, last = self._report, self._told_over()
+        self._state.expire()
+        self._files.write(SegmentName(mine.batch, mine.generation, mine.replica), self._compaction.parts(self._state))
+        self._state.settle()
+        key = (self._program.run, mine.operator, mine.replica)
+        for other in [one for one, kept in _cached.items() if one[0] != key[0] or kept.batch < self._previous]:
+            del _cached[other]
+        _cached[key] = Cached(self._state, self._compaction, mine.batch, mine.generation)
+        self._over, self._last = True, last
+        mine.counters.state_bytes = mine.counters.state_keys = 0  # from now on they count with the next batch
+
+    # ── events ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def admit(self, events: Events[Any]) -> Events[Any]:
+        """The events that can be worked off now, as calls; the others wait for the state of their group."""
+        assert events.keys is not None
+        groups = (np.frombuffer(events.keys.hashes, HASH) % self._keyed.groups).tolist()
+        calls = [
+            Call(event, group, self._key_of(event), born)
+            for event, group, born in zip(events.events, groups, events.born, strict=False)
+        ]
+        if calls:
+            self._check_hash(calls[0])
+        owned = self._state.owned
+        if owned.issuperset(call.group for call in calls):
+            events.events = calls
+            return events
+        admitted = Events[Any]([], [], [])
+        for event_id, born, call in zip(events.ids, events.born, calls, strict=True):
+            if call.group in owned:
+                _append(admitted, event_id, born, call)
+            else:
+                self._held.setdefault(call.group, []).append((event_id, born, call))
+        return admitted
+
+    def process(self, call: Call) -> Any:
+        """Run the operator on an event and the state of its key."""
+        output = self._run(call.event, self._state.value(call.group, call.key, call.born))  # type: ignore[call-arg]
+        self._state.look(call.group, call.key)
+        return output
+
+    def _key_of(self, event: Any) -> Any:
+        assert self._spec.key is not None
+        key = key_of(self._spec.key, event, "key_groups")
+        return key_as_kept(key) if type(key) is list else key
+
+    def _check_hash(self, call: Call) -> None:
+        """The key must be what the sender saw: if its type changed on the way, so would its group."""
+        if stable_hash(call.key) % self._keyed.groups != call.group:
+            raise EngineError(
+                f"{self._spec}: the key {call.key!r} ({type(call.key).__name__}) was another when the event was sent: "
+                f"it must not change its type on the way; got {call.event!r}"
+            )
+
+    # ── hand-overs ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def wake(self) -> None:
+        """The owners of key groups have changed, says the agent's thread."""
+        self._woken.set()
+
+    def turn(self, arrival: Arrival) -> None:
+        """A marker, or news of the table: there may be state to give and to take now."""
+        if arrival.bundle:
+            marker = read_marker(arrival.bundle)
+            sender = self._program.senders[read_header(arrival.bundle).sender]
+            self._side.mark(marker.version, (sender, marker.replica))
+        self._hear(self._routed())
+        if self._told_over():
+            self.write()
+            self._agent.wake()
+
+    def _told_over(self) -> bool:
+        """Whether the driver has said that this shift has nothing left to do but to write its state."""
+        return self._agent.routing.over == self._report.generation
+
+    @property
+    def moving(self) -> bool:
+        """Whether there is state to give or to take now."""
+        return self._moves is not None
+
+    def move(self, released: Events[Any]) -> None:
+        """Give and take for a moment; adds the events that had waited for what was taken."""
+        until = time.perf_counter() + MOVE_S
+        for waited in self._moves or ():
+            for event_id, born, call in waited:
+                _append(released, event_id, born, call)
+            if time.perf_counter() >= until:
+                return
+        self._moves = self._due()
+
+    def _routed(self) -> Table:
+        table = self._agent.routing.operators[self._report.operator].table
+        assert table is not None
+        return table
+
+    def _hear(self, table: Table) -> None:
+        self._heard_s.setdefault(table.version, time.monotonic())
+        self._side.hear(table)
+        if self._moves is None:
+            self._moves = self._due()
+
+    def _due(self) -> Iterator[Held] | None:
+        lost = self._side.to_hand_over()
+        moves = [self._give(lost)] if lost else []
+        moves += [self._take(loser, groups) for loser, groups in self._side.to_take().items()]
+        return chain.from_iterable(moves) if moves else None
+
+    def _give(self, groups: frozenset[int]) -> Iterator[Held]:
+        mine = self._report
+        with self._files.hand_over(mine.generation, self._side.version, mine.replica) as add:
+            for group in sorted(groups):
+                add(group, True, self._state.whole(group))
+                self._forget(group)
+                yield []
+        self._side.hand_over()
+        self._agent.wake()
+
+    def _take(self, loser: int, groups: frozenset[int]) -> Iterator[Held]:
+        mine, version = self._report, self._side.version
+        for group, data in self._files.take(mine.generation, version, loser, groups):
+            self._state.own(group, [data])
+            mine.counters.moving.add(1000 * (time.monotonic() - self._heard_s[version]))
+            mine.counters.groups_moved += 1
+            yield self._held.pop(group, [])
+        self._side.take(groups)
+        self._agent.wake()
+
+    def _forget(self, group: int) -> None:
+        self._state.forget(group)
+        self._compaction.past.pop(group, None)
+
+    def _told(self) -> StateReport:
+        mine = self._report
+        return StateReport(
+            mine.operator, mine.replica, mine.generation, self._side.handed, self._side.taken, self._last
+        )
+
+    def count(self) -> None:
+        """Bring the counters up to date; safe to call from the agent's thread."""
+        counters = self._report.counters
+        if self._begun and not self._over:
+            counters.state_bytes, counters.state_keys = self._state.about_bytes, len(self._state)
+
+
+def tables_of(program: Program, agent: Agent, report: Report) -> dict[str, Table]:
+    """Who owns which key groups as the batch begins: as the driver says, or in micro-batch mode as it was laid out."""
+    if program.realtime:
+        return agent.ask_tables(TablesQuery(report.generation, report.batch))
+    return {name: one.table for name, one in program.routing.items() if one.table is not None}
+
+
+def _append(events: Events[Any], event_id: str, born: float, call: Call) -> None:
+    events.ids.append(event_id)
+    events.born.append(born)
+    events.events.append(call)
+
+
+def forget_all() -> None:
+    """Keep nothing from batch to batch in this process."""
+    _cached.clear()

@@ -1,0 +1,86 @@
+"""Opened operators of this process: a replica opens its operator once and keeps it over batches."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.engine.plan.program import Program
+from penstock.errors import EngineError
+from penstock.metrics.counters import ReplicaCounters
+from penstock.topology import Operator
+
+KEPT_BATCHES = {True: 1, False: 50}  # real-time, micro-batch: an operator unused for longer is closed
+
+
+@dataclass
+class ReplicaContext:
+    """What an operator learns when it is opened, and how it speaks to its replica."""
+
+    run: str
+    operator: str
+    replica: int
+    event_ids: tuple[str, ...] = ()
+    counters: ReplicaCounters = field(default_factory=ReplicaCounters)
+
+    def repeated(self, count: int) -> None:
+        """Count events that had been stored before."""
+        self.counters.repeated += count
+
+
+@dataclass
+class Opened:
+    """An operator at work in this process."""
+
+    spec: Operator
+    context: ReplicaContext
+    one: Callable[[Any], Any]
+    many: Callable[[list[Any]], Any] | None
+    event_type: Any
+    used_in: int
+
+
+_opened: dict[tuple[str, str, int], Opened] = {}
+
+
+def opened(program: Program, name: str, replica: int, batch: int) -> Opened:
+    """The replica's operator, opened if this process has not got it; others long unused are closed."""
+    key = (program.run, name, replica)
+    for other, operator in list(_opened.items()):
+        if other != key and abs(batch - operator.used_in) > KEPT_BATCHES[program.realtime]:
+            del _opened[other]
+            _close(operator)
+    if key not in _opened:
+        _opened[key] = _open(program, name, replica)
+    _opened[key].used_in = batch
+    return _opened[key]
+
+
+def _open(program: Program, name: str, replica: int) -> Opened:
+    spec, events_of = program.operator(name)
+    run: Any = spec.run
+    context = ReplicaContext(program.run, name, replica)
+    if hasattr(run, "open"):
+        try:
+            run.open(context)
+        except Exception as error:
+            raise EngineError(f"{spec}: open failed: {type(error).__name__}: {error}") from error
+    one = run.process if hasattr(run, "process") else run
+    return Opened(spec, context, one, getattr(run, "process_many", None), events_of, 0)
+
+
+def close_all() -> None:
+    """Close every operator of this process."""
+    while _opened:
+        _close(_opened.popitem()[1])
+
+
+def _close(operator: Opened) -> None:
+    close = getattr(operator.spec.run, "close", None)
+    if close is not None:
+        try:
+            close()
+        except Exception as error:  # nothing depends on it any more
+            print(f"{operator.spec}: close failed: {type(error).__name__}: {error}", file=sys.stderr)

@@ -1,0 +1,226 @@
+"""The control channel between a real server and real agents over loopback: routing, reports, questions, faults."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from penstock.engine.protocol.messages import BatchEnd, Position, Question, Report, StartQuery
+from penstock.engine.worker import agent as agents
+from penstock.engine.worker.agent import Role, agent_for
+from penstock.errors import EngineError
+from penstock.metrics.counters import ReplicaCounters
+from penstock.topology import Topology
+
+from ..made import role, routing
+
+Driver = Any
+Tools = SimpleNamespace
+
+
+# ── routing down ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_routing_reaches_all_agents_at_once(driver: Driver, tools: Tools) -> None:
+    agents_here = [driver.agent(report_every_s=60.0) for _ in range(3)]
+    tools.until(lambda: driver.server.answered(0))
+    for version in (2, 3):
+        driver.server.publish(routing(version))
+        tools.until(lambda: {agent.routing.version for agent in agents_here} == {version}, 2.0)  # noqa: B023
+
+
+def test_an_older_routing_does_not_replace_a_newer_one(driver: Driver, tools: Tools) -> None:
+    agent = driver.agent()
+    for version in (5, 4):
+        driver.server.publish(routing(version))
+    driver.server.publish(routing(6))
+    tools.until(lambda: agent.routing.version == 6)
+    agent._take(routing(5))
+    assert agent.routing.version == 6
+
+
+def test_publishing_after_the_end_is_no_error(driver: Driver, tools: Tools) -> None:
+    """A control loop may be in mid-step when its run stops; it used to get 'Event loop is closed'."""
+    driver.stop()
+    tools.until(lambda: not [t for t in threading.enumerate() if t.name == "penstock-control"])
+    driver.server.publish(routing(2))
+    driver.server.stop()
+
+
+# ── reports up ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_new_role_is_reported_at_once(driver: Driver, tools: Tools) -> None:
+    agent = driver.agent()
+    agent.join(role(processed=7, received={"tweets": 9}))
+    found = tools.until(lambda: driver.latest("clean"))
+    assert (found.processed, found.received) == (7, {"tweets": 9})
+
+
+def test_only_what_changed_is_reported_again(driver: Driver, tools: Tools) -> None:
+    agent, still, busy = driver.agent(), role("clean", processed=1), role("store", processed=1)
+    agent.join(still)
+    agent.join(busy)
+    tools.until(lambda: driver.latest("store"))
+    before = len(driver.heard)
+    busy.report.counters.processed = 2
+    agent.wake()
+    tools.until(lambda: driver.latest("store").processed == 2)
+    assert [one.operator for reports in driver.heard[before:] for one in reports.reports] == ["store"]
+
+
+def test_reports_come_by_themselves(driver: Driver, tools: Tools) -> None:
+    agent, mine = driver.agent(report_every_s=0.02), role(processed=1)
+    agent.join(mine)
+    tools.until(lambda: driver.latest("clean"))
+    mine.report.counters.processed = 2
+    tools.until(lambda: driver.latest("clean").processed == 2)
+
+
+def test_queues_are_looked_at_when_a_report_is_due(driver: Driver, tools: Tools) -> None:
+    waiting = iter(range(100, 200))
+    report = Report(0, 0, "clean", 0, ReplicaCounters())
+    driver.agent().join(Role(report, lambda counters: setattr(counters, "queued", next(waiting))))
+    assert tools.until(lambda: driver.latest("clean")).queued >= 100
+
+
+def test_a_poll_is_answered_by_all_with_counters_no_older_than_it(driver: Driver, tools: Tools) -> None:
+    mine = [role(f"o{number}") for number in range(3)]
+    for one in mine:
+        driver.agent(report_every_s=60.0).join(one)
+    tools.until(lambda: all(driver.latest(f"o{n}") for n in range(3)))
+    for poll in (1, 2):
+        for one in mine:
+            one.report.counters.processed = 10 * poll
+        driver.server.publish(routing(poll, poll=poll))
+        tools.until(lambda: driver.server.answered(poll), 2.0)  # noqa: B023
+        assert [driver.latest(f"o{n}").processed for n in range(3)] == [10 * poll] * 3
+    assert not driver.server.answered(3)
+
+
+def test_nobody_has_answered_when_nobody_is_there(driver: Driver) -> None:
+    assert not driver.server.answered(0)
+    driver.server._alone = True  # as in micro-batch mode, where Spark ends processes that are idle
+    assert driver.server.answered(0)
+
+
+def test_a_process_that_says_nothing_is_given_up(driver: Driver, tools: Tools) -> None:
+    """Its machine has lost its power: nothing closes the connection, and every poll waited for it."""
+    driver.server._silent_s = 0.2
+    driver.agent(report_every_s=0.02)
+    tools.until(lambda: driver.server.answered(0))
+    silent = driver.agent(report_every_s=60.0)
+    tools.until(lambda: len(driver.server._writers) == 2)
+    silent.routing = routing(1 << 40, closing=True)  # does not come back
+    tools.until(lambda: len(driver.server._writers) == 1)
+    driver.server.publish(routing(7, poll=7))
+    tools.until(lambda: driver.server.answered(7))
+
+
+# ── questions ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_questions_are_answered_at_once(driver: Driver) -> None:
+    driver.starts["tweets", 1] = 42
+    agent = driver.agent(report_every_s=60.0)
+    start, end = StartQuery(0, "tweets", 1, 3), BatchEnd(0, "tweets", 1, 3, 77)
+    assert agent.ask(start) == Position(3, 42)
+    assert agent.ask(end) == Position(3, 77)
+    assert driver.questions == [start, end]
+
+
+def test_a_question_is_asked_again_after_a_broken_connection(driver: Driver) -> None:
+    """The driver hangs up on the first two, as it does on a replica that it has replaced."""
+    asked = []
+
+    def answer(question: Question) -> Position:
+        asked.append(question)
+        if len(asked) < 3:
+            raise EngineError("not yet")
+        return Position(0, 5)
+
+    driver.server.on_question = answer
+    assert driver.agent().ask(StartQuery(0, "tweets", 0, 0)) == Position(0, 5)
+    assert len(asked) == 3
+
+
+def test_a_question_that_is_given_up_is_not_asked_any_more(
+    driver: Driver, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It used to be asked again on every new connection, and each time the driver hung up."""
+    monkeypatch.setattr(agents, "ANSWER_TIMEOUT_S", 0.05)
+    refused = []
+
+    def refuse(question: Question) -> Position:
+        refused.append(question)
+        raise EngineError("it has been replaced")
+
+    driver.server.on_question = refuse
+    agent = driver.agent()
+    with pytest.raises(TimeoutError, match=r"the driver did not answer within 0\.05 s: StartQuery"):
+        agent.ask(StartQuery(0, "tweets", 0, 0))
+    tools.until(lambda: driver.server.answered(0))
+    count = len(refused)
+    agent.join(role(processed=1))
+    tools.until(lambda: driver.latest("clean"))
+    assert len(refused) == count > 0
+
+
+# ── faults ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_after_a_cut_the_agent_comes_back_and_says_everything_again(driver: Driver, tools: Tools) -> None:
+    agent, mine = driver.agent(), [role("clean", processed=1), role("store", processed=2)]
+    for one in mine:
+        agent.join(one)
+    tools.until(lambda: driver.latest("clean") and driver.latest("store"))
+    driver.server.cut(True)
+    tools.until(lambda: not driver.server.answered(0))
+    before = len(driver.heard)
+    mine[0].report.counters.processed = 5
+    agent.wake()
+    driver.server.publish(routing(7))  # nobody hears it now
+    time.sleep(5 * agents.RETRY_S)
+    assert (len(driver.heard), agent.routing.version) == (before, 0)
+    driver.server.cut(False)
+    tools.until(lambda: agent.routing.version == 7)
+    tools.until(lambda: driver.server.answered(0))
+    again = [(one.operator, one.counters.processed) for heard in driver.heard[before:] for one in heard.reports]
+    assert again == [("clean", 5), ("store", 2)]
+
+
+def test_replicas_never_wait_for_an_agent_that_cannot_reach_the_driver(driver: Driver) -> None:
+    """Some hundred wake-ups used to fill the socket between them; the next one blocked the replica."""
+    driver.server.cut(True)
+    agent = driver.agent()
+    done = threading.Event()
+
+    def wake_often() -> None:
+        for _ in range(5000):
+            agent.wake()
+        done.set()
+
+    threading.Thread(target=wake_often, daemon=True).start()
+    assert done.wait(5)
+
+
+def test_an_agent_ends_with_its_run(driver: Driver, tools: Tools) -> None:
+    """In a worker process that Spark uses again it used to go on knocking at the old run's port for ever."""
+    topology = Topology("app")
+    topology.operator("clean", len, inputs=topology.source("tweets"))
+    program = driver.program(topology)
+    agent = agent_for(program)
+    assert agent_for(program) is agent
+    driver.server.publish(routing(2, closing=True))
+    tools.until(lambda: agent.routing.closing)
+    driver.server.publish(routing(3, closing=True, poll=1))
+    tools.until(lambda: driver.server.answered(1))  # it still reports until the channel is closed
+    driver.server.stop()
+    tools.until(lambda: not [t for t in threading.enumerate() if t.name == "penstock-agent"])
+    assert driver.run not in agents._agents
+    agent.wake()
+    agent.join(role())

@@ -1,0 +1,131 @@
+"""The routing in force: which replicas, who may choose them, and that every change is a new version at once."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.engine.driver.routing import RoutingTable, chosen
+from penstock.engine.protocol.messages import Routing
+from penstock.errors import InputError, TopologyError
+from penstock.metrics.utilisation import Utilisation
+from penstock.topology import Topology
+
+
+def declared() -> Topology:
+    topology = Topology("app", pool=4)
+    clean = topology.operator("clean", len, inputs=topology.source("tweets"), grouping="load_balancing")
+    topology.operator("store", len, inputs=clean)
+    return topology
+
+
+@pytest.fixture
+def table() -> RoutingTable:
+    return RoutingTable(declared(), {"clean": 2})
+
+
+@pytest.fixture
+def published(table: RoutingTable) -> list[Routing]:
+    seen: list[Routing] = []
+    table.on_change = seen.append
+    return seen
+
+
+def test_every_operator_starts_with_what_was_asked_for_or_with_one() -> None:
+    assert RoutingTable(declared(), {"clean": 2}).active == {"clean": (0, 1), "store": (0,)}
+    assert RoutingTable(declared(), {"store": (3, 1)}).active == {"clean": (0,), "store": (3, 1)}
+
+
+def test_a_number_keeps_those_that_are_active(table: RoutingTable) -> None:
+    table.activate("clean", [3, 1])
+    assert table.activate("clean", 3) == (3, 1, 0)
+    assert table.activate("clean", 1) == (3,)
+    assert table.activate("clean", 4) == (3, 0, 1, 2)
+    assert table.active == {"clean": (3, 0, 1, 2), "store": (0,)}
+
+
+@given(st.lists(st.integers(1, 8), max_size=12))
+def test_any_row_of_numbers_gives_that_many_different_replicas_and_moves_no_more_than_needed(row: list[int]) -> None:
+    topology = Topology("app", pool=8)
+    topology.operator("clean", len, inputs=topology.source("tweets"))
+    active: tuple[int, ...] = (0,)
+    for count in row:
+        before, active = active, chosen(topology, "clean", count, active)
+        assert len(set(active)) == len(active) == count
+        assert set(active) <= set(range(8))
+        assert len(set(before) & set(active)) == min(len(before), count)
+
+
+@pytest.mark.parametrize("replicas", [0, 5, -1, True])
+def test_a_number_outside_the_pool(table: RoutingTable, replicas: int) -> None:
+    operator = table._topology["clean"]
+    with pytest.raises(InputError) as caught:
+        table.activate("clean", replicas)
+    assert str(caught.value) == f"{operator}: replicas must be from 1 to the pool of 4; got {replicas!r}"
+
+
+@pytest.mark.parametrize("replicas", [[4], [-1], [], [1, 1]])
+def test_replicas_outside_the_pool_none_or_twice(table: RoutingTable, replicas: list[int]) -> None:
+    operator = table._topology["clean"]
+    with pytest.raises(InputError) as caught:
+        table.activate("clean", replicas)
+    assert str(caught.value) == f"{operator}: replicas must be among 0..3, each once; got {replicas}"
+
+
+def test_an_unknown_operator(table: RoutingTable) -> None:
+    message = "topology 'app': no operator 'clena'; known: clean, store"
+    with pytest.raises(TopologyError, match=message):
+        table.activate("clena", 1)
+    with pytest.raises(TopologyError, match=message):
+        RoutingTable(declared(), {"clena": 1})
+
+
+def test_what_is_refused_changes_and_publishes_nothing(table: RoutingTable, published: list[Routing]) -> None:
+    before = table.current
+    for name, replicas in (("clean", 9), ("nobody", 1)):
+        with pytest.raises((InputError, TopologyError)):
+            table.activate(name, replicas)
+    assert table.current is before
+    assert published == []
+
+
+def test_every_change_is_a_new_version_published_at_once(table: RoutingTable, published: list[Routing]) -> None:
+    table.activate("store", 3)
+    table.change(epoch_s=12.5)
+    assert table.poll() == 1
+    table.change(stopping=True)
+    assert table.poll() == 2
+    assert [one.version for one in published] == [2, 3, 4, 5, 6]
+    assert table.current is published[-1]
+    last = published[-1]
+    assert (last.epoch_s, last.stopping, last.closing, last.poll) == (12.5, True, False, 2)
+    assert last.operators["store"].active == (0, 1, 2)
+
+
+def test_utilisation_is_published_for_load_balancing_only(table: RoutingTable, published: list[Routing]) -> None:
+    used = Utilisation({0: 0.5, 1: 0.25}, step=0.01)
+    table.use({"clean": used, "store": used})
+    clean, store = (published[-1].operators[name] for name in ("clean", "store"))
+    assert (clean.utilisation, clean.step, clean.interval) == ({0: 0.5, 1: 0.25}, 0.01, 1)
+    assert (store.utilisation, store.step, store.interval) == ({}, 0.0, 0)
+
+
+def test_every_publication_is_a_new_interval_even_of_the_same_numbers(
+    table: RoutingTable, published: list[Routing]
+) -> None:
+    for _ in range(3):
+        table.use({"clean": Utilisation({0: 0.5}, step=0.01)})
+    assert [one.operators["clean"].interval for one in published] == [1, 2, 3]
+
+
+def test_where_nobody_looks_at_utilisation_nothing_is_published(table: RoutingTable, published: list[Routing]) -> None:
+    table.use({"store": Utilisation({0: 0.5}, step=0.01)})
+    table.use({})
+    assert published == []
+
+
+def test_new_replicas_keep_the_utilisation_of_the_others(table: RoutingTable) -> None:
+    table.use({"clean": Utilisation({0: 0.5, 1: 0.25}, step=0.01)})
+    table.activate("clean", 3)
+    assert table.current.operators["clean"].utilisation == {0: 0.5, 1: 0.25}

@@ -1,0 +1,235 @@
+"""The supervisor: a query that dies is started again, not for ever, and what it died of is said in a sentence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from penstock.engine.driver import supervisor as module
+from penstock.engine.driver.supervisor import Supervisor, cause_of
+from penstock.engine.options import RunOptions
+
+Tools = SimpleNamespace
+
+
+class FakeQuery:
+    """A streaming query that lives until it is killed."""
+
+    def __init__(self) -> None:
+        self.isActive = True
+        self.stopped = False
+        self.error: Exception | None = None
+
+    def kill(self, error: Exception | None) -> None:
+        self.error = error
+        self.isActive = False
+
+    def exception(self) -> Exception | None:
+        return self.error
+
+    def stop(self) -> None:
+        self.stopped = True
+        self.isActive = False
+
+
+class Starter:
+    """Starts queries and keeps them; some starts fail, some queries are dead from the start."""
+
+    def __init__(self) -> None:
+        self.queries: list[FakeQuery] = []
+        self.programs: list[Any] = []
+        self.times_s: list[float] = []
+        self.refuse: Exception | None = None
+        self.born_dead: Exception | None = None
+
+    def start(self, program: Any) -> Any:
+        self.programs.append(program)
+        self.times_s.append(time.monotonic())
+        if self.refuse is not None:
+            raise self.refuse
+        self.queries.append(FakeQuery())
+        if self.born_dead is not None:
+            self.queries[-1].kill(self.born_dead)
+        return self.queries[-1]
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOOK_EVERY_S", 0.002)
+    monkeypatch.setattr(module, "FIRST_BACKOFF_S", 0.004)
+
+
+@pytest.fixture
+def starter() -> Starter:
+    return Starter()
+
+
+@pytest.fixture
+def supervise(starter: Starter) -> Iterator[Callable[..., Supervisor]]:
+    made: list[Supervisor] = []
+
+    def started(**options: Any) -> Supervisor:
+        supervisor = Supervisor(starter, lambda generation: ("program", generation), RunOptions(**options))
+        made.append(supervisor)
+        supervisor.start()
+        return supervisor
+
+    yield started
+    for supervisor in made:
+        supervisor.stop()
+        assert not supervisor._thread.is_alive()
+
+
+def test_a_query_that_dies_is_started_again_as_a_new_generation(starter: Starter, supervise: Any, tools: Tools) -> None:
+    supervisor = supervise()
+    assert (starter.programs, supervisor.generation, supervisor.restarts) == ([("program", 0)], 0, 0)
+    starter.queries[0].kill(RuntimeError("a worker was killed"))
+    tools.until(lambda: len(starter.queries) == 2)
+    assert starter.programs[-1] == ("program", 1)
+    tools.until(lambda: supervisor.restarts == 1)
+    assert (supervisor.generation, supervisor.causes, supervisor.failure) == (1, ["a worker was killed"], None)
+
+
+def test_a_living_query_is_left_alone(starter: Starter, supervise: Any) -> None:
+    supervisor = supervise()
+    time.sleep(0.02)
+    assert (len(starter.queries), supervisor.restarts) == (1, 0)
+
+
+def test_after_its_retries_it_is_given_up_with_the_last_cause(starter: Starter, supervise: Any, tools: Tools) -> None:
+    starter.born_dead = RuntimeError("broken for good")
+    supervisor = supervise(retries=3)
+    failure = tools.until(lambda: supervisor.failure)
+    assert str(failure) == "the query died 4 times in a row; the last time: broken for good"
+    assert (supervisor.restarts, len(starter.queries)) == (3, 4)
+
+
+def test_without_retries_the_first_death_is_the_end(starter: Starter, supervise: Any, tools: Tools) -> None:
+    supervisor = supervise(retries=0)
+    starter.queries[0].kill(None)
+    failure = tools.until(lambda: supervisor.failure)
+    assert str(failure) == "the query died 1 times in a row; the last time: it ended without saying why"
+    assert len(starter.queries) == 1
+
+
+def test_the_back_off_doubles(starter: Starter, supervise: Any, tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FIRST_BACKOFF_S", 0.02)
+    monkeypatch.setattr(module, "LONGEST_BACKOFF_S", 0.05)
+    starter.born_dead = RuntimeError("x")
+    supervisor = supervise(retries=9)
+    tools.until(lambda: supervisor.failure)
+    pauses = [after - before for before, after in zip(starter.times_s, starter.times_s[1:], strict=False)]
+    assert pauses[0] >= 0.02
+    assert pauses[1] >= 0.04
+    assert pauses[2] >= 0.05
+    assert sum(pauses) < 5  # none longer than the longest: they would be 10 s together
+
+
+def test_a_query_that_lived_long_has_its_retries_back(starter: Starter, supervise: Any, tools: Tools) -> None:
+    supervisor = supervise(retries=1, retry_window_s=0.03)
+    for number in range(3):
+        tools.until(lambda: len(starter.queries) == number + 1)  # noqa: B023
+        time.sleep(0.05)
+        starter.queries[-1].kill(RuntimeError("x"))
+    tools.until(lambda: len(starter.queries) == 4)
+    assert supervisor.failure is None
+
+
+def test_a_query_that_cannot_be_started_again_counts_as_dead(starter: Starter, supervise: Any, tools: Tools) -> None:
+    supervisor = supervise(retries=2)
+    starter.refuse = RuntimeError("no checkpoint")
+    starter.queries[0].kill(RuntimeError("x"))
+    failure = tools.until(lambda: supervisor.failure)
+    expected = "the query died 3 times in a row; the last time: it could not be started again: no checkpoint"
+    assert str(failure) == expected
+
+
+def test_a_query_that_ends_when_the_sources_are_stopped_has_done_its_work(starter: Starter, supervise: Any) -> None:
+    supervisor = supervise()
+    supervisor.finishing = True
+    starter.queries[0].kill(RuntimeError("SourcesStopped"))
+    supervisor._thread.join(5)
+    assert (len(starter.queries), supervisor.failure, supervisor.restarts) == (1, None, 0)
+
+
+def test_stopping_stops_the_query_and_starts_no_other(starter: Starter, supervise: Any) -> None:
+    supervisor = supervise()
+    supervisor.stop()
+    assert starter.queries[0].stopped
+    assert (len(starter.queries), supervisor.failure) == (1, None)
+
+
+def test_stopping_does_not_wait_for_the_back_off(
+    starter: Starter, supervise: Any, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FIRST_BACKOFF_S", 60.0)
+    monkeypatch.setattr(module, "LONGEST_BACKOFF_S", 60.0)
+    supervisor = supervise()
+    starter.queries[0].kill(RuntimeError("x"))
+    tools.until(lambda: supervisor.causes)
+    before = time.monotonic()
+    supervisor.stop()
+    assert time.monotonic() - before < 5
+    assert len(starter.queries) == 1
+
+
+def test_a_first_start_that_fails_is_the_callers_to_handle(starter: Starter, supervise: Any) -> None:
+    starter.refuse = RuntimeError("no Spark")
+    with pytest.raises(RuntimeError, match="no Spark"):
+        supervise()
+
+
+def test_when_spark_itself_is_gone_the_run_fails(starter: Starter, supervise: Any, tools: Tools) -> None:
+    """With the JVM dead every look at the query raises; it used to end the watch and leave the run waiting for ever."""
+
+    class Gone:
+        @property
+        def isActive(self) -> bool:  # noqa: N802 - as Spark names it
+            raise ConnectionRefusedError("connection refused")
+
+    supervisor = supervise()
+    supervisor._running = Gone()
+    failure = tools.until(lambda: supervisor.failure)
+    assert str(failure) == "the query can no longer be watched: connection refused"
+
+
+WORKER_LOG = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted due to stage failure:
+Task 1 in stage 3.0 failed 1 times: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "/x/pyspark/worker.py", line 3117, in main
+    process()
+  File "/x/penstock/engine/replica.py", line 200, in _fail
+    raise EngineError(
+penstock.errors.EngineError: operator 'clean' (app.py:12): KeyError: 'text'; on event 7: {'t': 1}
+\tat org.apache.spark.api.python.BasePythonRunner
+"""
+PLAIN_LOG = """Job aborted
+Traceback (most recent call last):
+  File "x.py", line 1
+ZeroDivisionError: division by zero
+\tat org.apache.spark"""
+EXITED_LOG = """Job aborted due to stage failure: Lost task 0.0
+org.apache.spark.SparkException: Python worker exited unexpectedly (crashed): java.io.EOFException
+\tat org.apache.spark.api.python.BasePythonRunner"""
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (RuntimeError(WORKER_LOG), "operator 'clean' (app.py:12): KeyError: 'text'; on event 7: {'t': 1}"),
+        (RuntimeError(PLAIN_LOG), "ZeroDivisionError: division by zero"),
+        (RuntimeError(EXITED_LOG), "Python worker exited unexpectedly (crashed): java.io.EOFException"),
+        (RuntimeError("the checkpoint is locked\nby somebody"), "the checkpoint is locked"),
+        (RuntimeError("x" * 2000), "x" * 500),
+        (RuntimeError("\n  late \n"), "late"),
+        (None, "it ended without saying why"),
+        (TimeoutError(), "TimeoutError()"),
+    ],
+    ids=["ours", "python", "killed", "first-line", "long", "blank", "none", "empty"],
+)
+def test_the_cause_is_the_sentence_that_a_person_wants(error: Exception | None, cause: str) -> None:
+    """An exception without a message used to raise another one here, which ended the watch."""
+    assert cause_of(error) == cause

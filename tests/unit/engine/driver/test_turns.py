@@ -1,0 +1,56 @@
+"""Where the order of events counts, a replica of the next shift waits until the last one has finished."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from penstock.engine.protocol.messages import Routing
+from penstock.engine.worker.replica import OperatorReplica
+from penstock.topology import Topology
+
+Driver = Any
+Tools = SimpleNamespace
+
+
+def app(**grouping: Any) -> Topology:
+    topology = Topology("app", pool=2)
+    topology.operator("op", len, inputs=topology.source("events"), **grouping)
+    return topology
+
+
+def replica(driver: Driver, topology: Topology, *, shift: int) -> tuple[Any, OperatorReplica]:
+    program = driver.program(topology, shift=shift, routing={"shift": shift})
+    return program, OperatorReplica(program, 1, "op", 0, shift * 10**9)
+
+
+def test_events_wait_for_their_turn(driver: Driver, tools: Tools) -> None:
+    program, at_work = replica(driver, app(grouping="fields", key=str), shift=1)
+    working = threading.Thread(target=lambda: list(at_work.run([tools.Batch([tools.bundle(["a", "b"])])])))
+    working.start()
+    tools.until(lambda: at_work._counters.received == {"events": 2})
+    working.join(0.1)
+    assert at_work._counters.processed == 0
+    driver.server.publish(Routing(2, dict(program.routing), shift=1, turn=1))
+    working.join(5)
+    assert at_work._counters.processed == 2
+
+
+def test_where_order_does_not_count_nobody_waits(driver: Driver, tools: Tools) -> None:
+    _, at_work = replica(driver, app(), shift=1)
+    list(at_work.run([tools.Batch([tools.bundle(["a", "b"])])]))
+    assert at_work._counters.processed == 2
+
+
+def test_a_replica_whose_batch_breaks_waits_no_longer(driver: Driver, tools: Tools) -> None:
+    def breaking() -> Iterator[Any]:
+        yield tools.Batch([tools.bundle(["a"])])
+        raise EOFError("Spark is gone")
+
+    _, at_work = replica(driver, app(grouping="fields", key=str), shift=1)
+    with pytest.raises(EOFError, match="Spark is gone"):
+        list(at_work.run(breaking()))

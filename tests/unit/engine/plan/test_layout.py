@@ -1,0 +1,73 @@
+"""A topology laid out as stages: levels, ways past a stage, and the way of a bundle that skips some."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.engine.plan.layout import Layout, Slot, lay_out
+from penstock.topology import Topology
+
+
+def same(event: object) -> object:
+    return event
+
+
+def long_and_short(length: int, pool: int = 2) -> Topology:
+    """first → step1 → … → stepN → end, and first → end directly."""
+    topology = Topology("long", pool=pool)
+    first = before = topology.operator("first", same, inputs=topology.source("events"))
+    for number in range(length):
+        before = topology.operator(f"step{number + 1}", same, inputs=before)
+    topology.operator("end", same, inputs=[before, first] if length else before)
+    return topology
+
+
+def full(topology: Topology, slots: int = 1) -> Layout:
+    return lay_out(topology, {name: range(one.pool) for name, one in topology.operators.items()}, slots)
+
+
+def test_every_level_is_a_stage_and_stage_0_are_the_sources() -> None:
+    topology = Topology("two", pool=2)
+    topology.operator("left", same, inputs=topology.source("one"))
+    topology.operator("right", same, inputs=topology.source("other"), pool=1)
+    topology.operator("end", same, inputs=["left", "right"], pool=1)
+    assert full(topology, slots=2).stages == (
+        (Slot("one", 0), Slot("one", 1), Slot("other", 0), Slot("other", 1)),
+        (Slot("left", 0), Slot("left", 1), Slot("right", 0)),
+        (Slot("end", 0),),
+    )
+
+
+def test_a_stage_that_is_skipped_has_a_way_past_it_as_its_last_slot() -> None:
+    stages = full(long_and_short(2)).stages
+    assert [Slot(None) in stage for stage in stages] == [False, False, True, True, False]
+    assert stages[2] == (Slot("step1", 0), Slot("step1", 1), Slot(None))
+
+
+def test_tasks_are_all_slots_of_all_stages() -> None:
+    assert full(long_and_short(2)).tasks == 1 + 2 + 3 + 3 + 2
+
+
+def test_only_the_given_replicas_have_a_slot() -> None:
+    layout = lay_out(long_and_short(0, pool=8), {"first": (5, 2), "end": (7,)})
+    assert layout.stages[1:] == ((Slot("first", 5), Slot("first", 2)), (Slot("end", 7),))
+    assert (layout.partition("first", 2), layout.partition("end", 7)) == (1, 0)
+
+
+def test_a_replica_without_a_slot_has_no_partition() -> None:
+    with pytest.raises(KeyError):
+        lay_out(long_and_short(0), {"first": (0,), "end": (0,)}).partition("first", 1)
+
+
+@given(length=st.integers(0, 5), pool=st.integers(1, 4), replica=st.integers(0, 3))
+def test_a_bundle_reaches_its_target_over_any_number_of_stages(length: int, pool: int, replica: int) -> None:
+    topology = long_and_short(length, pool)
+    layout, goal = full(topology), topology.level("end")
+    target = layout.partition("end", replica % pool)
+    met = []
+    for level in range(topology.level("first"), goal):
+        partition = layout.next_partition(level, goal, target)
+        met.append(layout.stages[level + 1][partition])
+    assert met == [Slot(None)] * length + [Slot("end", replica % pool)]

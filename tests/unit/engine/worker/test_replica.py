@@ -1,0 +1,199 @@
+"""A replica at work on a batch: what it emits, in which type events come, and where they go."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from penstock.engine.protocol.bundle import NUDGE
+from penstock.engine.protocol.messages import OperatorRouting, Routing
+from penstock.engine.worker.lifecycle import close_all
+from penstock.engine.worker.pass_by import pass_by
+from penstock.engine.worker.replica import OperatorReplica
+from penstock.errors import EngineError
+from penstock.topology import Context, To, Topology
+
+from ..made import app, sink
+
+Driver = Any
+Tools = SimpleNamespace
+Work = Any
+
+
+# ── outputs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def none_one_or_many(event: int) -> Any:
+    return None if event == 0 else {"n": 1} if event == 1 else [{"n": n} for n in range(event)]
+
+
+def test_a_function_gives_none_one_or_many(work: Work, tools: Tools) -> None:
+    done = work(app(none_one_or_many), tools.bundle([0, 1, 3]), tools.bundle([2], first=3))
+    assert done.left.ids == ["1", "2.0", "2.1", "2.2", "3.0", "3.1"]
+    assert done.left.events == [{"n": 1}, {"n": 0}, {"n": 1}, {"n": 2}, {"n": 0}, {"n": 1}]
+    counters = done.counters
+    assert (counters.received, counters.processed) == ({"events": 4}, 4)
+    assert (counters.emitted, counters.sent, counters.dropped) == ({"out": 6}, {"end": 6}, {})
+
+
+def test_a_generator_gives_what_it_yields(work: Work, tools: Tools) -> None:
+    def words(event: dict[str, str]) -> Iterator[str]:
+        yield from event["text"].split()
+
+    done = work(app(words), tools.bundle([{"text": "storm and rain"}, {"text": ""}, {"text": "sun"}]))
+    assert list(zip(done.left.ids, done.left.events, strict=True)) == [
+        ("0.0", "storm"),
+        ("0.1", "and"),
+        ("0.2", "rain"),
+        ("2", "sun"),
+    ]
+
+
+def test_events_go_to_the_streams_they_name(work: Work, tools: Tools) -> None:
+    def dispatch(event: int) -> Any:
+        return event if event == 0 else [To("odd" if event % 2 else "even", event), To("even", -event)]
+
+    done = work(app(dispatch, outputs=("even", "odd")), tools.bundle([0, 1, 2]))
+    assert done.counters.emitted == {"even": 4, "odd": 1}
+    assert sorted(done.left.events) == [-2, -1, 0, 1, 2]
+
+
+def test_the_time_an_event_was_born_is_handed_on(work: Work, tools: Tools) -> None:
+    done = work(app(lambda event: [event, event]), tools.bundle(["a"], born=123.5))
+    assert [row.born for row in done.left.bundles] == [[123.5, 123.5]]
+
+
+class Counting:
+    """Opened once, closed at the end; says which replica it is and which event it is at."""
+
+    closed = threading.Event()
+
+    def open(self, context: Context) -> None:
+        self.context = context
+        self.seen = 0
+
+    def process(self, event: Any) -> dict[str, Any]:
+        self.seen += 1
+        return {"replica": self.context.replica, "ids": list(self.context.event_ids), "seen": self.seen}
+
+    def close(self) -> None:
+        Counting.closed.set()
+
+
+def test_a_class_is_opened_knows_its_place_and_is_closed(work: Work, tools: Tools) -> None:
+    Counting.closed.clear()
+    done = work(app(Counting()), tools.bundle(["a", "b"]), replica=3)
+    assert done.left.events == [
+        {"replica": 3, "ids": ["0"], "seen": 1},
+        {"replica": 3, "ids": ["1"], "seen": 2},
+    ]
+    assert not Counting.closed.is_set()
+    close_all()
+    assert Counting.closed.is_set()
+
+
+def test_an_operator_stays_open_from_batch_to_batch(driver: Driver, tools: Tools) -> None:
+    program = driver.program(app(Counting()))
+    seen = []
+    for batch in range(1, 4):
+        replica = OperatorReplica(program, 1, "op", 0, batch)
+        left = tools.left(*replica.run([tools.Batch([tools.bundle(["a"])])]))
+        seen += [event["seen"] for event in left.events]
+    assert seen == [1, 2, 3]
+
+
+def test_an_operator_that_cannot_be_opened_is_named(work: Work, tools: Tools) -> None:
+    class Closed:
+        def open(self, context: Context) -> None:
+            raise ConnectionError("no database")
+
+        def process(self, event: Any) -> None: ...
+
+    topology = sink(Closed())
+    with pytest.raises(EngineError) as caught:
+        work(topology, tools.bundle([1]))
+    assert str(caught.value) == f"{topology['op']}: open failed: ConnectionError: no database"
+
+
+# ── typed events ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Tweet(msgspec.Struct):
+    text: str
+    words: int = 0
+
+
+@dataclass
+class Query:
+    name: str
+
+
+def count_words(tweet: Tweet) -> Tweet:
+    return Tweet(tweet.text, len(tweet.text.split()))
+
+
+def ask(query: Query) -> Query:
+    return Query(query.name.upper())
+
+
+@pytest.mark.parametrize(
+    ("run", "sent", "made"),
+    [
+        (count_words, {"text": "storm and rain"}, {"text": "storm and rain", "words": 3}),
+        (ask, {"name": "a.example"}, {"name": "A.EXAMPLE"}),
+    ],
+    ids=["struct", "dataclass"],
+)
+def test_typed_events_come_in_their_type_and_leave_as_mappings(
+    work: Work, tools: Tools, run: Any, sent: Any, made: Any
+) -> None:
+    assert work(app(run), tools.bundle([sent])).left.events == [made]
+
+
+def test_an_event_of_another_type_names_operator_and_type(work: Work, tools: Tools) -> None:
+    topology = app(count_words)
+    with pytest.raises(EngineError) as caught:
+        work(topology, tools.bundle([{"text": "storm"}, {"name": "a.example"}]))
+    assert str(caught.value).startswith(f"{topology['op']}: an event is not Tweet: ")
+    assert "missing required field `text`" in str(caught.value)
+
+
+# ── routing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_real_time_follows_the_routing_in_force_and_micro_batch_that_of_its_program(
+    driver: Driver, tools: Tools
+) -> None:
+    topology = app(lambda event: event)
+    for realtime, partition in ((True, 2), (False, 0)):
+        program = driver.program(topology, realtime=realtime)
+        driver.server.publish(Routing(5, {"op": OperatorRouting((0,)), "end": OperatorRouting((2,))}))
+        replica = OperatorReplica(program, 1, "op", 0, 1)
+        tools.until(lambda: replica._agent.routing.version == 5)  # noqa: B023
+        left = tools.left(*replica.run([tools.Batch([tools.bundle([1])])]))
+        assert [row.partition for row in left.bundles] == [partition]
+        assert left.nudged == [2] * realtime
+
+
+def test_bundles_that_skip_a_stage_are_handed_on_untouched(tools: Tools) -> None:
+    topology = Topology("skip", pool=2)
+    first = topology.operator("first", len, inputs=topology.source("events"))
+    second = topology.operator("second", len, inputs=first)
+    third = topology.operator("third", len, inputs=second)
+    topology.operator("end", len, inputs=[third, first])
+    program = tools.program_of(topology)
+    packed = tools.bundle(["a", "b"])
+    packed = (2).to_bytes(2, "little") + (4).to_bytes(2, "little") + (1).to_bytes(4, "little") + packed[8:]
+    batch = tools.Batch([packed, NUDGE])
+    over_second = list(pass_by(program, 2, [batch, tools.Batch([NUDGE])]))
+    assert len(over_second) == 1  # nudges alone are not handed on
+    assert [row["partition"] for row in over_second[0].to_pylist()] == [2, 2]  # the way past stage 3, and a nudge
+    over_third = list(pass_by(program, 3, over_second))
+    rows = over_third[0].to_pylist()
+    assert [(row["partition"], row["bundle"]) for row in rows] == [(1, packed), (1, NUDGE)]
