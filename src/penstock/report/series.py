@@ -187,10 +187,10 @@ def thinned(rows: pd.DataFrame, size: int, greatest: Sequence[str] = ()) -> pd.D
         return rows
     length_s = (rows.end_s - rows.start_s).clip(lower=1e-12)
     means = rows.columns.difference(["start_s", "end_s", *greatest])
-    groups = rows.assign(**rows[means].mul(length_s, axis=0)).groupby(np.arange(len(rows)) // size)
+    group = np.arange(len(rows)) // size
     kinds = {"start_s": "first", "end_s": "last", **dict.fromkeys(means, "sum"), **dict.fromkeys(greatest, "max")}
-    found = groups.agg(kinds)[list(rows.columns)]
-    found[means] = found[means].div(length_s.groupby(np.arange(len(rows)) // size).sum(), axis=0)
+    found = rows.assign(**rows[means].mul(length_s, axis=0)).groupby(group).agg(kinds)[list(rows.columns)]
+    found[means] = found[means].div(length_s.groupby(group).sum(), axis=0)
     return found
 
 

@@ -141,12 +141,13 @@ def test_a_point_for_each_policy_of_which_cost_and_lateness_are_known():
     ]
 
 
-def test_names_for_which_there_is_no_room_are_told(undrawn):
+def test_names_for_which_there_is_no_room_are_told(request):
     crowd = [result(f"policy number {n}", late=0.3 + n / 900, cost=200 + n / 4) for n in range(120)]
     spots = arena_spots(report(crowd))
     content, left_out = scatter_plot(spots)
     assert left_out
     assert content.startswith(b"\x89PNG")
+    request.getfixturevalue("undrawn")
     assert f"There was no room for the names of {left_out[0]}" in arena_page(report(crowd))
 
 
