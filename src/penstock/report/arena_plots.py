@@ -97,7 +97,9 @@ def backlog_ticks(top: float) -> list[float]:
     return [0.0, *sorted(10.0**power for power in powers)]
 
 
-def _panels(figure: Figure, places: Sequence[Axes], series: ArenaSeries, title: str) -> Iterator[tuple[Axes, PolicySeries]]:
+def _panels(
+    figure: Figure, places: Sequence[Axes], series: ArenaSeries, title: str
+) -> Iterator[tuple[Axes, PolicySeries]]:
     """A place for each policy, the best at the top; only the last has the time below it."""
     behind = "; grey: the oracle" if series.oracle is not None else ""
     figure.suptitle(title + behind, x=0.012, ha="left", fontsize=11.5, fontweight="bold", color=INK)
