@@ -66,7 +66,7 @@ def time_axis(
     unit, length_s = time_unit(end_s if unit_of_s is None else unit_of_s)
     last_s = end_s + 0.005 * (end_s - start_s)
     locator = MaxNLocator(nbins=10 if unit_of_s is None else 8, steps=_DAYS if unit == "days" else _STEPS)
-    ticks_s = length_s * locator.tick_values(start_s / length_s, end_s / length_s)
+    ticks_s = length_s * np.array(locator.tick_values(start_s / length_s, end_s / length_s))
     axes.set_xlim(start_s, last_s)
     axes.set_xticks([tick_s for tick_s in ticks_s if start_s <= tick_s <= last_s])
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / length_s:g}"))
