@@ -22,10 +22,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from penstock.forecast.backtest import Edge, Rule, backtest
+from penstock.forecast.evaluation.backtest import Edge, Rule, backtest
+from penstock.forecast.evaluation.series import DAY_S, Split
 from penstock.forecast.registry import forecaster_for
-from penstock.forecast.series import DAY_S, Split, load_series
-from penstock.workload import data_file
+from penstock.workload import data_file, load_trace
 
 AHEAD = {"5min": 1, "15min": 4, "1h": 12}
 TEST_START = {
@@ -58,7 +58,7 @@ class Measured:
 
 
 def measure(series: str, step: str, model: str) -> Measured:
-    load = load_series(data_file("forecast", f"{series}_{step}.csv"))
+    load = load_trace(data_file("forecast", f"{series}_{step}.csv"))
     start = TEST_START[series][step]
     split = Split(start, 0, len(load.rates) - start)
 

@@ -77,7 +77,9 @@ def _played(jobs: list[Job], data: Path | None, workers: int) -> dict[Job, Playe
         task = progress.add_task("simulations", total=len(jobs))
 
         def done(job: Job) -> None:
-            progress.update(task, advance=1, description=f"{job.scene.app} under {job.policy}"[:40].ljust(40))
+            progress.update(
+                task, advance=1, description=f"{job.case.scenario.name} under {job.case.policy}"[:40].ljust(40)
+            )
 
         return run_all(jobs, data, workers=min(workers, len(jobs)) or 1, done=done)
 

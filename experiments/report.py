@@ -35,7 +35,7 @@ def parts_of(
     parts = []
     for one in experiments:
         outcomes = outcomes_of(one, played, seeds)
-        names = dict.fromkeys(case.scene.input for case in one.cases)
+        names = dict.fromkeys(case.input for case in one.cases)
         parts.append(
             Part(
                 one,
@@ -105,7 +105,7 @@ def _case(outcome: Outcome) -> dict[str, Any]:
     return {
         "label": case.label,
         "policy": case.policy,
-        "scene": vars(case.scene),
+        "scenario": case.settings(),
         "missing": outcome.missing,
         "paper": dict(case.paper),
         "ours": {name: _measured(figure) for name, figure in outcome.figures.items()},

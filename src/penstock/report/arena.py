@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -12,8 +12,8 @@ from penstock.report.palette import GREY, POLICIES
 from penstock.report.series import group_size, thinned
 from penstock.report.verdict import is_oracle, ranking
 from penstock.simulator.history import History
-from penstock.simulator.options import SimulationOptions
 from penstock.simulator.result import SimulationResult
+from penstock.simulator.scenario import Scenario
 from penstock.workload import Trace
 
 MOST_LINES = len(POLICIES)
@@ -25,19 +25,16 @@ TAIL_INTERVALS = 10  # or so many intervals, if that is longer
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaReport:
-    """One contest: an application under a trace, and what each policy made of it; the results in any order.
+    """One contest: a scenario, and what each policy made of it; the results in any order.
 
     >>> from penstock.workload import constant
-    >>> contest = ArenaReport(app="dns", trace=constant(5.0, 60.0), options=SimulationOptions(target_s=0.5), results=[])
+    >>> contest = ArenaReport(scenario=Scenario("dns", constant(5.0, 60.0)), results=[])
     >>> contest.drawn, contest.oracle
     ({}, None)
     """
 
-    app: str
-    trace: Trace
-    options: SimulationOptions
+    scenario: Scenario
     results: Sequence[SimulationResult]
-    settings: Mapping[str, object] = field(default_factory=dict)  # what else was set: grouping, forecaster, seed, …
 
     @property
     def named(self) -> dict[str, SimulationResult]:
@@ -90,11 +87,11 @@ class ArenaSeries:
 
 def arena_series(report: ArenaReport) -> ArenaSeries:
     """All series of a contest; results without intervals have none."""
-    named, trace, options = report.named, report.trace, report.options
+    named, trace, contest = report.named, report.scenario.input, report.scenario.contest
     found = {name: _intervals(named[name].history) for name in report.drawn if named[name].history.times_s}
     ends_s = {name: float(levels.end_s.iloc[-1]) for name, levels in found.items()}
-    tail_s = max(TAIL * trace.duration_s, TAIL_INTERVALS * options.td_s)
-    latest_s = trace.duration_s + options.first_step_s + tail_s
+    tail_s = max(TAIL * trace.duration_s, TAIL_INTERVALS * contest.td_s)
+    latest_s = trace.duration_s + contest.first_step_s + tail_s
     end_s = max([trace.duration_s, *(min(one, latest_s) for one in ends_s.values())])
     cut = {name: levels[levels.end_s <= end_s * (1 + 1e-9)] for name, levels in found.items()}
     grouped = group_size(max(map(len, cut.values()), default=0))
@@ -112,7 +109,7 @@ def arena_series(report: ArenaReport) -> ArenaSeries:
         rivals=rivals or lines,
         oracle=next((one for one in lines if is_oracle(one.result)), None) if rivals else None,
         input=_input(trace),
-        target_ms=1000 * options.target_s,
+        target_ms=1000 * contest.target_s,
         end_s=end_s,
         grouped=grouped,
         longer_s={name: one for name, one in ends_s.items() if one > end_s},

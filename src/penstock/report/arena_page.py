@@ -11,8 +11,8 @@ from penstock.report.page import MOST_ROWS, render, write_page
 from penstock.report.text import count, decimal, duration, milliseconds
 from penstock.report.verdict import is_known, meets, verdict
 from penstock.report.workers import simulated_workers
-from penstock.simulator.options import SimulationOptions
 from penstock.simulator.result import ON_TIME
+from penstock.simulator.scenario import Scenario
 
 
 def write_arena_report(path: Path, report: ArenaReport) -> None:
@@ -27,7 +27,7 @@ def arena_page(report: ArenaReport) -> str:
     return render(
         "arena.html",
         report=report,
-        facts=_facts(report),
+        facts=_facts(report.scenario),
         verdict=verdict(report.results),
         is_known=is_known,
         meets=meets,
@@ -41,31 +41,26 @@ def arena_page(report: ArenaReport) -> str:
     )
 
 
-def _facts(report: ArenaReport) -> dict[str, object]:
-    trace = report.trace
+def _facts(scenario: Scenario) -> dict[str, object]:
+    """What was played and how; what is off is left out."""
+    trace, plant, contest = scenario.input, scenario.plant, scenario.contest
+    restarts = plant.actuation != "pool"
     return {
         "trace": trace.name,
         "length": duration(trace.duration_s),
         "mean": f"{decimal(trace.mean, 1)} events/s",
         "peak": f"{decimal(trace.peak, 1)} events/s",
         "events": count(round(trace.events)),
-        **_options(report.options),
-        **report.settings,
-    }
-
-
-def _options(options: SimulationOptions) -> dict[str, object]:
-    """The options that say something: what is off is left out."""
-    restarts = options.actuation != "pool"
-    return {
-        "td": f"{options.td_s:g} s",
-        "target": f"{100 * ON_TIME:g} % within {options.target_s:g} s",
-        "actuation": options.actuation,
-        "restart": f"{options.restart_s:g} s" if restarts else None,
-        "activation delay": None if restarts else milliseconds(1000 * options.activation_delay_s),
-        "t_out": None if options.t_out_s is None else f"{options.t_out_s:g} s",
-        "q_size": None if options.q_size is None else count(options.q_size),
-        "hop": milliseconds(1000 * options.hop_s),
-        "service times": "exponential" if options.exponential else None,
-        "seed": options.seed,
+        "td": f"{contest.td_s:g} s",
+        "target": f"{100 * ON_TIME:g} % within {contest.target_s:g} s",
+        "actuation": plant.actuation,
+        "restart": f"{plant.restart_s:g} s" if restarts else None,
+        "activation delay": None if restarts else milliseconds(1000 * plant.activation_delay_s),
+        "t_out": None if plant.t_out_s is None else f"{plant.t_out_s:g} s",
+        "q_size": None if plant.q_size is None else count(plant.q_size),
+        "hop": milliseconds(1000 * plant.hop_s),
+        "service times": "exponential" if plant.exponential else None,
+        "seed": scenario.seed,
+        "grouping": scenario.grouping,
+        "forecaster": contest.forecaster,
     }

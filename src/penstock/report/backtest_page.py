@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.forecast.contest import SeriesTest, Terms
-from penstock.forecast.series import rows_per_day
+from penstock.forecast.evaluation.contest import SeriesTest, Terms
+from penstock.forecast.evaluation.series import rows_per_day
 from penstock.report.page import render, write_page
 from penstock.report.plots import MODELS_SHOWN, forecasts_plot
 from penstock.report.terminal import FORECASTERS, mean_cells, score_cells

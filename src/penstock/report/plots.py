@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from penstock.forecast.contest import SeriesTest
+from penstock.forecast.evaluation.contest import SeriesTest
 from penstock.report import draw
 from penstock.report.palette import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILLION
 from penstock.report.series import RunSeries, Timetables, largest

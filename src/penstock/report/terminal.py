@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from penstock.forecast.contest import YARDSTICK, SeriesTest, Trial
+from penstock.forecast.evaluation.contest import YARDSTICK, SeriesTest, Trial
 from penstock.report.text import ABSENT, count, decimal, figure, finite, late_share, milliseconds, percent
 from penstock.report.verdict import is_oracle, meets, ranking, verdict
 from penstock.simulator.result import SimulationResult

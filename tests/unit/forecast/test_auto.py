@@ -10,11 +10,11 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.forecast.auto import Auto
-from penstock.forecast.backtest import Rule, backtest
 from penstock.forecast.base import HasQuantiles, NotReady
+from penstock.forecast.evaluation.backtest import Rule, backtest
+from penstock.forecast.evaluation.series import Split
 from penstock.forecast.registry import forecaster_for
-from penstock.forecast.series import Split, load_series
-from penstock.workload import data_file
+from penstock.workload import data_file, load_trace
 
 DAY = 24
 
@@ -82,7 +82,7 @@ class TestWhatItReaches:
         assert np.median(np.abs(found[12:] / rates[292:] - 1)) < 0.15
 
     def test_on_a_published_series_it_beats_the_best_published_error(self):
-        series = load_series(data_file("forecast", "IoT_1h.csv"))
+        series = load_trace(data_file("forecast", "IoT_1h.csv"))
         outcome = backtest(Auto(DAY), series.rates, Split(403, 0, 101), Rule(12, overlap=True))
         assert outcome.errors.smape < 2.03
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 from penstock.report.arena import ArenaReport
 from penstock.simulator.history import History
-from penstock.simulator.options import SimulationOptions
 from penstock.simulator.result import SimulationResult
+from penstock.simulator.scenario import Scenario
 from penstock.workload import constant
 
 TD_S = 5.0
@@ -57,9 +57,9 @@ UNKNOWN = result("lost", late=math.nan, cost=math.nan)
 ALL = [KEDA, PEAK, UNKNOWN, ORACLE, PSPS]
 
 
-def report(results=tuple(ALL), **more):
-    given = {"app": "twitter", "trace": TRACE, "options": SimulationOptions(td_s=TD_S), "results": results}
-    return ArenaReport(**{**given, **more})
+def report(results=tuple(ALL), **changes):
+    scenario = Scenario("twitter", TRACE).changed(td_s=TD_S)
+    return ArenaReport(scenario=scenario.changed(**changes), results=results)
 
 
 def nothing_known(one):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from penstock.forecast.backtest import Rule
-from penstock.forecast.contest import SeriesTest, Terms, contest
-from penstock.forecast.series import Split
+from penstock.forecast.evaluation.backtest import Rule
+from penstock.forecast.evaluation.contest import SeriesTest, Terms, contest
+from penstock.forecast.evaluation.series import Split
 from penstock.report.backtest_page import backtest_page
 from penstock.report.plots import forecasts_plot, rows_shown
 from penstock.report.terminal import backtest_table, mean_errors, mean_table

@@ -14,7 +14,6 @@ from matplotlib.image import imread
 from penstock.control.managers.region_manager import RegionRules
 from penstock.metrics.rows import IntervalRecord, LevelRows, ManagerRow, PauseRow, RunRow, WorkerRow
 from penstock.metrics.store import Store
-from penstock.policy.registry import policy_for
 from penstock.report.arena import ArenaReport
 from penstock.report.arena_page import arena_page
 from penstock.report.draw import PANEL_IN, WIDTH_IN
@@ -22,10 +21,7 @@ from penstock.report.plots import compared_workers_plot, workers_plot
 from penstock.report.run import RunReport
 from penstock.report.run_page import run_page
 from penstock.report.workers import STATES, simulated_workers, workers_of
-from penstock.simulator.cluster import Cluster
-from penstock.simulator.options import SimulationOptions
-from penstock.simulator.run import simulate
-from penstock.simulator.scenario import Scenario
+from penstock.simulator import Cluster, Scenario, simulate
 from penstock.topology import Topology
 from penstock.workload import ramp
 
@@ -81,11 +77,11 @@ def played():
     topology = Topology("chain", pool=8)
     topology.operator("a", passed, inputs=topology.source("in"), execution_time_ms=10.0)
     trace = ramp(low=10, high=400, duration_s=1800, step_s=10.0)
-    setup = Scenario(topology=topology, trace=trace, options=SimulationOptions(td_s=30.0)).setup()
-    cluster = Cluster(workers=10, region=RegionRules(spare=2))
+    cluster = Cluster(levels="both", workers=10, region=RegionRules(spare=2))
+    scenario = Scenario(topology, trace, cluster=cluster).changed(td_s=30.0)
     kept = Kept()
-    result = simulate(dataclasses.replace(setup, cluster=cluster), policy_for("e2df"), name="e2df", recorder=kept)
-    return trace, setup.options, dataclasses.replace(result, oracle_ratio=1.1), kept
+    result = simulate(scenario, "e2df", recorder=kept)
+    return scenario, dataclasses.replace(result, oracle_ratio=1.1), kept
 
 
 def test_workers_by_state_and_slots_over_time(made_run):
@@ -111,7 +107,7 @@ def test_worker_seconds_are_those_of_the_summary_where_it_has_them(made_run):
 
 
 def test_a_simulation_and_its_recorded_rows_show_the_same(played):
-    _, _, result, kept = played
+    _, result, kept = played
     report = RunReport(
         run=RunRow(run="r", topology="chain", policy="e2df", td_s=30.0, started_at="now"),
         intervals=[one.interval for one in kept],
@@ -126,7 +122,7 @@ def test_a_simulation_and_its_recorded_rows_show_the_same(played):
 
 
 def test_a_long_simulation_has_few_points(played):
-    result = played[2]
+    result = played[1]
     history = result.history
     times = 40
     long = dataclasses.replace(result)
@@ -165,7 +161,7 @@ def test_the_plot_is_a_picture_of_sane_size(change, made_run):
 
 
 def test_policies_are_drawn_below_one_another(played):
-    series = simulated_workers(played[2])
+    series = simulated_workers(played[1])
     pixels = imread(io.BytesIO(compared_workers_plot({str(n): series for n in range(3)})), format="png")
     assert pixels.shape[0] == round((1.2 + 3 * PANEL_IN) * 200)
 
@@ -225,8 +221,8 @@ def test_long_reasons_are_folded_and_escaped(made_run):
 
 @pytest.mark.usefixtures("undrawn")
 def test_the_page_of_one_policy_has_its_workers_and_that_of_several_compares_them(played):
-    trace, options, result, _ = played
-    alone = ArenaReport(app="chain", trace=trace, options=options, results=[result])
+    scenario, result, _ = played
+    alone = ArenaReport(scenario=scenario, results=[result])
     assert "Managers" in section(arena_page(alone), "Workers")
     other = dataclasses.replace(result, policy="psps")
     both = arena_page(dataclasses.replace(alone, results=[result, other]))

@@ -12,9 +12,9 @@ from penstock.common.checks import whole
 from penstock.errors import InputError
 from penstock.forecast.base import NotReady, Rates, checked_horizon, checked_rate
 from penstock.forecast.parts.windows import padded, remember, windows
+from penstock.forecast.recurrent.fitting import Examples, Schedule, train
 from penstock.forecast.recurrent.network import Network, Shape, check_installed
 from penstock.forecast.recurrent.scaling import MinMax
-from penstock.forecast.recurrent.training import Examples, Schedule, train
 
 _HELD_OUT = 0.2  # of the windows, where no validation part is given
 

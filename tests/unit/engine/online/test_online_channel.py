@@ -190,7 +190,7 @@ def test_a_source_learns_from_its_replicas(driver: Driver, tools: Tools) -> None
                 end.end()
     for feed, thread in zip(feeds.values(), threads, strict=True):
         feed.end()
-        thread.join(10)
+        thread.join(30)
     assert set(to[:10]) == {1}
     assert 0.2 < to[-100:].count(0) / 100 < 0.8  # round robin: none
     assert exchange.states()["op"].keys() <= {"SEND_ALL", "WAIT_ALL", "RUN"}
