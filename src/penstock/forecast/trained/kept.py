@@ -25,9 +25,7 @@ class Kept:
     series: dict[str, dict[str, Outcome]] = field(default_factory=dict)  # by series and spec
     written: dict[str, str] = field(default_factory=dict)  # series in the folder, with the spec of the best model
 
-    def keep_all(
-        self, arriving: Iterable[Sequence[Outcome]], watch: Callable[[Kept], None] = lambda _: None
-    ) -> None:
+    def keep_all(self, arriving: Iterable[Sequence[Outcome]], watch: Callable[[Kept], None] = lambda _: None) -> None:
         """Take in all that arrives, and tell `watch` each time; what is there is kept, however it ends."""
         try:
             for arrived in arriving:
