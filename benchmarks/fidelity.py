@@ -22,11 +22,9 @@ from live_psps import TRACE
 from rich.console import Console
 from rich.table import Table
 
-from penstock.cli.request import played
-from penstock.cli.simulation import SimulationRequest
-from penstock.simulator.options import SimulationOptions
-from penstock.simulator.run import simulate
-from penstock.workload import data_file, load_trace
+from penstock.simulator import Scenario, simulate
+from penstock.simulator.calibration import calibration_of
+from penstock.workload import data_file, data_folder, load_trace, played
 
 WARM_UP_S = 2.0
 SOURCES_BEGIN_S = 0.1  # after the run has started, on which the loop's clock counts
@@ -52,19 +50,16 @@ def live(case: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 def simulated(case: argparse.Namespace, store: str) -> dict[str, float]:
     """The same in the simulator, calibrated with the run's store."""
-    request = SimulationRequest(
-        app="twitter",
-        trace=case.trace,
-        speedup=case.speedup,
-        mean_rate=case.mean_rate,
-        service_ms=SERVICE_MS,
-        duration_s=case.duration,
+    scenario = Scenario(
+        "twitter",
+        load_trace(case.trace),
         grouping=case.grouping,
-        calibrate=store,
-        options=SimulationOptions(td_s=case.td, first_step_s=WARM_UP_S - SOURCES_BEGIN_S),
-    )
-    setup = request.setup()
-    result = simulate(setup, request.contest(setup).policy(case.policy, setup))
+        service_ms=SERVICE_MS,
+        calibration=calibration_of(store),
+        events=data_folder("events"),
+    ).changed(td_s=case.td, first_step_s=WARM_UP_S - SOURCES_BEGIN_S)
+    scenario = scenario.played(mean_rate=case.mean_rate, speedup=case.speedup, duration_s=case.duration)
+    result = simulate(scenario, case.policy)
     return {name: getattr(result, name) for name in METRICS[:3]} | {"latency_mean_ms": result.latency_ms["mean"]}
 
 

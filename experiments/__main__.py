@@ -19,8 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from experiments.catalogue import EXPERIMENTS, chosen
-from experiments.page import page
-from experiments.report import Part, as_json, parts_of
+from experiments.report import Part, as_json, page, parts_of
 from experiments.runner import Job, Played, jobs_of, run_all
 from penstock.errors import InputError, PenstockError
 from penstock.workload import data_folder
@@ -78,7 +77,9 @@ def _played(jobs: list[Job], data: Path | None, workers: int) -> dict[Job, Playe
         task = progress.add_task("simulations", total=len(jobs))
 
         def done(job: Job) -> None:
-            progress.update(task, advance=1, description=f"{job.scene.app} under {job.policy}"[:40].ljust(40))
+            progress.update(
+                task, advance=1, description=f"{job.case.scenario.name} under {job.case.policy}"[:40].ljust(40)
+            )
 
         return run_all(jobs, data, workers=min(workers, len(jobs)) or 1, done=done)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.engine.session import spark_settings
     from penstock.errors import EngineError, InputError, PenstockError, TopologyError
     from penstock.policy.base import Plan, Policy, Target
+    from penstock.simulator import Scenario, compare, simulate
     from penstock.sinks import CollectSink, DatabaseSink, QueueSink, collected, published
     from penstock.sources import FileSource, Source, TraceSource
     from penstock.topology import Context, To, Topology
@@ -27,6 +28,7 @@ _PLACES = {
     "engine.session": ("spark_settings",),
     "errors": ("EngineError", "InputError", "PenstockError", "TopologyError"),
     "policy.base": ("Plan", "Policy", "Target"),
+    "simulator": ("Scenario", "compare", "simulate"),
     "sinks": ("CollectSink", "DatabaseSink", "QueueSink", "collected", "published"),
     "sources": ("FileSource", "Source", "TraceSource"),
     "topology": ("Context", "To", "Topology"),
@@ -49,6 +51,7 @@ __all__ = [
     "QueueSink",
     "Run",
     "RunOptions",
+    "Scenario",
     "Source",
     "Target",
     "To",
@@ -57,10 +60,12 @@ __all__ = [
     "Trace",
     "TraceSource",
     "collected",
+    "compare",
     "constant",
     "load_trace",
     "made_trace",
     "published",
+    "simulate",
     "spark_settings",
 ]
 

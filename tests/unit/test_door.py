@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import penstock
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_all_names_are_there_and_documented() -> None:
@@ -32,3 +36,11 @@ def test_nothing_is_loaded_before_it_is_used(used: str, heavy: set[str]) -> None
     code = f"import sys, penstock; {used}; print(*sorted({heavy!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_benchmarks_and_experiments_use_the_library_not_the_command_line() -> None:
+    programs = [
+        file for folder in ("benchmarks", "experiments", "examples") for file in (ROOT / folder).glob("**/*.py")
+    ]
+    assert len(programs) > 20
+    assert not [file.name for file in programs if re.search(r"(from|import) penstock\.cli", file.read_text())]

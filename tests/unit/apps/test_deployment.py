@@ -71,7 +71,6 @@ def test_the_word_count_publishes_to_a_queue(tmp_path: Path) -> None:
 
 
 def test_a_broker_is_tried_before_anything_starts(tmp_path: Path) -> None:
-    pytest.importorskip("pika", reason="needs the package pika")
     for app, queue in (("wordcount", "consumer"), ("twitter", "store")):
         with pytest.raises(InputError, match=f"queue '{queue}' at amqp://127.0.0.1:1/: cannot be reached; "):
             deployment(app, sink="amqp://guest:guest@127.0.0.1:1/").topology(tmp_path)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -108,9 +108,9 @@ def test_a_compressed_file_that_is_none_or_not_whole(tmp_path, content):
 def test_a_long_trace_loads_quickly(tmp_path):
     rates = np.random.default_rng(0).random(65_000) * 1000
     path = written(tmp_path, "time_s,rate\n" + "".join(f"{i},{r}\n" for i, r in enumerate(rates)))
-    start = perf_counter()
+    start = process_time()
     trace = load_trace(path)
-    assert perf_counter() - start < 1.0
+    assert process_time() - start < 1.0
     assert np.array_equal(trace.rates, rates)
 
 
