@@ -19,8 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from experiments.catalogue import EXPERIMENTS, chosen
-from experiments.page import page
-from experiments.report import Part, as_json, parts_of
+from experiments.report import Part, as_json, page, parts_of
 from experiments.runner import Job, Played, jobs_of, run_all
 from penstock.errors import InputError, PenstockError
 from penstock.workload import data_folder

@@ -18,7 +18,7 @@ from penstock.errors import InputError
 from penstock.forecast.evaluation.backtest import Edge, Rule
 from penstock.forecast.evaluation.contest import SeriesTest, Terms, contest, models_named
 from penstock.forecast.evaluation.series import DEFAULT_SPLIT, Split, load_all, rows_per_day, split_at, split_in_parts
-from penstock.report.backtest_terminal import backtest_table, mean_table
+from penstock.report.terminal import backtest_table, mean_table
 from penstock.workload import Trace
 
 Files = Annotated[list[Path], typer.Argument(metavar="FILE…", help="CSV with time_s,rate or date,rate.")]
@@ -118,7 +118,7 @@ def _write(tests: Sequence[SeriesTest], terms: Terms, json_file: Path | None, ht
         scores = [trial.score.as_json() for test in tests for trial in test.ranked]
         write_text(json_file, json.dumps(scores, indent=2) + "\n")
     if html is not None:
-        from penstock.report.backtest_report import write_backtest_report  # matplotlib takes its time to load
+        from penstock.report.backtest_page import write_backtest_report  # matplotlib takes its time to load
 
         write_backtest_report(html, tests, terms)
         console.print(f"report: {html}", highlight=False, soft_wrap=True)

@@ -20,7 +20,7 @@ from penstock.control.step import LoopState
 from penstock.elastic import Elastic
 from penstock.metrics.counters import OperatorCounters, RunCounters
 from penstock.metrics.rows import ManagerRow, WorkerRow
-from penstock.report.published import PUBLISHED
+from penstock.report.run import PUBLISHED
 
 REFRESH_S = 0.5
 LINE_EVERY_S = 10.0

@@ -13,7 +13,7 @@ from penstock.cli.cluster import cluster
 from penstock.cli.compare import compare
 from penstock.cli.console import console
 from penstock.cli.demo import demo
-from penstock.cli.report_command import report
+from penstock.cli.report import report
 from penstock.cli.run import run
 from penstock.cli.simulate import simulate
 from penstock.cli.train import train

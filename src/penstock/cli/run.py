@@ -172,7 +172,8 @@ def drive(live: Elastic, app: str, json_file: Path | None, html: Path | None) ->
     if json_file is not None:
         write_text(json_file, json.dumps(summary, indent=2) + "\n")
     if html is not None and live.store is not None:
-        from penstock.report.run_report import RunReport, write_run_report  # so does matplotlib
+        from penstock.report.run import RunReport
+        from penstock.report.run_page import write_run_report  # so does matplotlib
 
         write_run_report(html, RunReport.from_store(live.store, live.name, summary))
         console.print(f"report: {html}", highlight=False, soft_wrap=True)

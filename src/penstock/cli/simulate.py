@@ -143,7 +143,7 @@ def simulate(chosen: Chosen) -> None:
 
 def run_arena(chosen: Chosen, policies: str | list[str]) -> None:
     """Simulate these policies, print and write what came out."""
-    from penstock.report.arena_terminal import results_table
+    from penstock.report.terminal import results_table, verdict_text
     from penstock.simulator.arena import Arena, ranked  # numba takes its time to load
 
     arena = Arena(scenario_of(chosen), policies)
@@ -152,7 +152,8 @@ def run_arena(chosen: Chosen, policies: str | list[str]) -> None:
         results = arena.run(store=chosen["store"], watch=watch)
     shown = ranked(results)
     console.print(results_table(shown, console.width))
-    for line in (_verdict(shown), *_workers(shown, arena), *_state(shown)):
+    console.print(verdict_text(shown))
+    for line in (*_workers(shown, arena), *_state(shown)):
         console.print(line, highlight=False)
     if chosen["json_file"] is not None:
         write_text(chosen["json_file"], json.dumps([one.as_json() for one in results], indent=2) + "\n")
@@ -168,18 +169,6 @@ def _what(arena: Arena) -> str:
         f"{scenario.name} under {trace.name}: {length}, {trace.events:,.0f} events, mean {trace.mean:,.4g}/s, "
         f"peak {trace.peak:,.4g}/s; td {scenario.contest.td_s:g} s, actuation {scenario.plant.actuation}"
     )
-
-
-def _verdict(results: Sequence[SimulationResult]) -> str:
-    from penstock.simulator.arena import ON_TIME_TEXT, ORACLE
-
-    target_ms = results[0].target_ms
-    goal = f"{ON_TIME_TEXT} of events within {target_ms:g} ms"
-    best = next((one for one in results if one.meets_target and one.policy != ORACLE), None)
-    if best is None:
-        nearest = min(results, key=lambda one: one.late_ratio)
-        return f"no policy has {goal}; nearest: {nearest.policy} with {1 - nearest.late_ratio:.1%}"
-    return f"cheapest with {goal}: {best.policy}, {best.oracle_ratio:.2f} of the oracle's replica-seconds"
 
 
 def _workers(results: Sequence[SimulationResult], arena: Arena) -> list[str]:
@@ -240,6 +229,7 @@ def _progress() -> Iterator[Watch]:
 
 
 def _write_page(arena: Arena, results: Sequence[SimulationResult], path: Path) -> None:
-    from penstock.report.arena_report import ArenaReport, write_arena_report  # matplotlib takes its time to load
+    from penstock.report.arena import ArenaReport
+    from penstock.report.arena_page import write_arena_report  # matplotlib takes its time to load
 
     write_arena_report(path, ArenaReport(scenario=arena.prepared.scenario, results=results))

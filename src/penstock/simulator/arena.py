@@ -10,14 +10,13 @@ from penstock.control.ports import Records
 from penstock.policy.base import Policy
 from penstock.policy.registry import POLICIES
 from penstock.simulator.prepare import Prepared, prepare
-from penstock.simulator.result import ON_TIME, SimulationResult
+from penstock.simulator.result import SimulationResult
 from penstock.simulator.run import made_policy, name_of, play
 from penstock.simulator.scenario import Cluster, Scenario
 from penstock.simulator.store import kept_in
 
 VARIANTS = {"static": ("static:mean", "static:peak"), "flink": ("flink", "flink:short")}
 ORACLE = "oracle"
-ON_TIME_TEXT = f"{ON_TIME:.0%}"
 
 Watch = Callable[[str, float, float], None]  # policy, time simulated, time at which input ends
 

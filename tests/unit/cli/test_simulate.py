@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from penstock.cli.main import app
 from penstock.metrics.store import Store
 from penstock.policy.registry import POLICIES
-from penstock.report.data import RunReport
-from penstock.report.workers_section import run_workers_section
+from penstock.report.run import RunReport
+from penstock.report.workers import workers_of
 from penstock.simulator import Cluster, Contest, Plant, Scenario
 
 FIELDS = {
@@ -292,8 +292,9 @@ class TestLevels:
             rows = store.workers(run.run)
             assert {row.number for row in rows} == {row.number for row in store.intervals(run.run)}
             assert [row.sequence for row in store.managers(run.run)]
-            assert run_workers_section(RunReport.from_store(store, run.run)).startswith("<section><h2>Workers</h2>")
-        assert 30 * len(rows) == pytest.approx(result["worker_seconds"], rel=0.1)
+            drawn = workers_of(RunReport.from_store(store, run.run))
+        assert drawn is not None
+        assert drawn.worker_seconds == 30 * len(rows) == pytest.approx(result["worker_seconds"], rel=0.1)
 
     def test_several_policies_are_kept_apart(self, tmp_path):
         arguments = ["compare", "dns", "--policies", "psps,oracle", "--rate", "60", "--duration", "60"]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from types import SimpleNamespace
 
-from penstock.report.arena_report import ArenaReport
+from penstock.report.arena import ArenaReport
 from penstock.simulator.history import History
 from penstock.simulator.result import SimulationResult
 from penstock.simulator.scenario import Scenario
@@ -83,8 +82,3 @@ CONTESTS = {
     "extreme costs": [PSPS, result("static:64", cost=1e6), result("tiny", cost=0.0)],
     "many": [result(f"static:{number}", late=0.5 / number, cost=100.0 * number) for number in range(1, 40)],
 }
-
-
-def words(page):
-    found = re.sub(r"<[^>]+>", " ", re.sub(r"<style>.*</style>", "", page, flags=re.DOTALL))
-    return re.sub(r"\s+([,.:])", r"\1", re.sub(r"\s+", " ", found.replace("&shy;", "")))

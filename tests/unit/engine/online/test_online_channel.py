@@ -164,12 +164,15 @@ def quick_or_slow(event: dict[str, int]) -> None:
 
 
 def test_a_source_learns_from_its_replicas(driver: Driver, tools: Tools) -> None:
-    """Round robin gives replica 1 every slow event. When the source has learnt, both get as many in the end."""
+    """Round robin gives replica 1 every slow event. When the source has learnt, both get as many in the end.
+
+    Even so replica 1 is busy less than half of its time: on a loaded machine it fell behind, and nobody ever learnt.
+    """
     exchange = exchanging(driver)
     topology = Topology("app", pool=2)
     events = topology.source("events")
     topology.operator("op", quick_or_slow, inputs=events, grouping="online_shuffle:window=8,mu=9", cost_by="ms")
-    source = TraceSource(constant(300.0, 60.0), [{"ms": (1, 6)[n % 2]} for n in range(4000)])
+    source = TraceSource(constant(150.0, 200.0), [{"ms": (1, 6)[n % 2]} for n in range(4000)])
     made = driver.program(topology, active={"op": (0, 1)}, sources={"events": source}, routing={"epoch_s": time.time()})
     program = replace(made, channel=driver.channel(report_every_s=0.05))
     feeds = {replica: Feed(tools) for replica in (0, 1)}

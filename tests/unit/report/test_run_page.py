@@ -7,16 +7,17 @@ import dataclasses
 import math
 import re
 from contextlib import closing
-from html.parser import HTMLParser
 
 import pytest
 
 from penstock.errors import InputError
 from penstock.metrics.rows import DecisionRow, IntervalRecord, IntervalRow, OperatorRow, RunRow
 from penstock.metrics.store import Store
-from penstock.report.data import RunReport
-from penstock.report.run_report import run_page, write_run_report
-from penstock.report.tables import MOST_ROWS
+from penstock.report.page import MOST_ROWS
+from penstock.report.run import RunReport
+from penstock.report.run_page import run_page, write_run_report
+
+from .pages import Elements, words
 
 RUN = RunRow(run="r1", topology="twitter", policy="psps", td_s=2.0, started_at="2026-01-01T12:00:00Z")
 INTERVAL = IntervalRow(
@@ -50,29 +51,6 @@ OPERATOR = OperatorRow(
     incomplete=None,
 )
 CHANGE = DecisionRow(number=1, operator="clean", before=4, after=5, expected=120.0, reason="expects 120 events")
-
-
-class Elements(HTMLParser):
-    """Collects the elements of a page, and fails where they are not closed in order."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.found, self.open = [], []
-        self.feed(page)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-        if tag not in ("meta", "img"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
-def words(page):
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +112,7 @@ def test_notes_say_once_what_went_on_for_intervals():
     unsure = dataclasses.replace(OPERATOR, number=9, incomplete="negative counts")
     shown = words(run_page(RunReport(run=RUN, intervals=rows, operators=[unsure])))
     assert "3–6 2.0 s store gone" in shown
-    assert "operator &#x27;clean&#x27; incomplete: negative counts" in shown
+    assert "operator 'clean' incomplete: negative counts" in shown
 
 
 def test_totals_of_operators_come_from_the_summary_where_it_has_them():

@@ -19,7 +19,8 @@ def report(
 ) -> None:
     """Draw a run from its store: one that has ended, still goes on, was killed, or was simulated."""
     with clear_errors(), closing(Store(store, must_exist=True)) as kept:
-        from penstock.report.run_report import RunReport, write_run_report  # matplotlib takes its time to load
+        from penstock.report.run import RunReport
+        from penstock.report.run_page import write_run_report  # matplotlib takes its time to load
 
         data = RunReport.from_store(kept, run)
         write_run_report(html, data)

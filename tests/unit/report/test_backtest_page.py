@@ -7,10 +7,13 @@ from rich.console import Console
 from penstock.forecast.evaluation.backtest import Rule
 from penstock.forecast.evaluation.contest import SeriesTest, Terms, contest
 from penstock.forecast.evaluation.series import Split
-from penstock.report.backtest_plots import forecasts_plot, rows_shown
-from penstock.report.backtest_report import backtest_page
-from penstock.report.backtest_terminal import backtest_table, figure, mean_errors, mean_table
+from penstock.report.backtest_page import backtest_page
+from penstock.report.plots import forecasts_plot, rows_shown
+from penstock.report.terminal import backtest_table, mean_errors, mean_table
+from penstock.report.text import figure
 from penstock.workload import Trace
+
+from .pages import words
 
 MODELS = ["moving_average:3", "last_value", "drift", "arima"]
 
@@ -51,7 +54,7 @@ def test_the_page_escapes_what_it_shows_and_says_why_a_figure_is_missing() -> No
     page = backtest_page([made("<b>$x$")], Terms(rule=Rule(1)))
     assert "&lt;b&gt;$x$" in page
     assert "<b>$x$" not in page
-    assert "arima has no figures: forecaster &#x27;arima&#x27;: training needs at least 200 rates; got 30" in page
+    assert "arima has no figures: forecaster 'arima': training needs at least 200 rates; got 30" in words(page)
     assert page.count("<img") == 1
 
 

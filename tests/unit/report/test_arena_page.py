@@ -8,17 +8,15 @@ import io
 import itertools
 import math
 import re
-from html.parser import HTMLParser
 
 import pytest
 from rich.console import Console
 
 from penstock.errors import InputError
-from penstock.report.arena_data import ranking
-from penstock.report.arena_report import ArenaReport, arena_page, write_arena_report
-from penstock.report.arena_tables import header, ranking_table
-from penstock.report.arena_terminal import WIDEST, results_table
-from penstock.report.arena_verdict import verdict
+from penstock.report.arena import ArenaReport
+from penstock.report.arena_page import arena_page, write_arena_report
+from penstock.report.terminal import WIDEST, results_table, verdict_text
+from penstock.report.verdict import ranking, verdict
 from penstock.simulator import Scenario, compare, ranked
 from penstock.topology import Topology
 from penstock.workload import constant
@@ -37,31 +35,12 @@ from .contests import (
     nothing_known,
     report,
     result,
-    words,
 )
-
-
-class Elements(HTMLParser):
-    """Collects the elements of a page, and fails where they are not closed in order."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.found, self.open = [], []
-        self.feed(page)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-        if tag not in ("meta", "img"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
+from .pages import Elements, words
 
 
 def said_of(*results):
-    return re.sub(r"<[^>]+>", "", verdict(report(results)))
+    return "".join(verdict(results))
 
 
 # The verdict
@@ -109,6 +88,21 @@ def test_few_or_empty_results_have_a_verdict_of_their_own(results, said):
     assert said_of(*results).startswith(said)
 
 
+def test_the_terminal_and_the_page_say_the_same_with_names_in_bold(undrawn):
+    said = verdict_text(ALL)
+    assert said.plain == said_of(*ALL)
+    assert [said.plain[span.start : span.end] for span in said.spans if span.style == "bold"] == ["psps", "static:peak"]
+    page = arena_page(report())
+    assert said.plain in words(page)
+    assert re.findall("<b>(psps|static:peak)</b>", page) == ["psps", "static:peak"]
+
+
+def test_the_verdict_takes_odd_names_as_they_are(undrawn):
+    odd = dataclasses.replace(PSPS, policy="[bold]x[/bold]<i>")
+    assert verdict_text([odd]).plain.startswith("[bold]x[/bold]<i> meets the target")
+    assert "<b>[bold]x[/bold]&lt;i&gt;</b> meets" in arena_page(report([odd]))
+
+
 # The ranking
 
 
@@ -119,18 +113,18 @@ def test_the_ranking_is_the_arenas_and_what_is_not_known_comes_last():
         assert [one.policy for one in ranking(order)] == ["oracle", "psps", "static:peak", "keda", "lost"]
 
 
-def test_the_table_has_every_figure_of_a_policy():
+def test_the_table_has_every_figure_of_a_policy(undrawn):
     dropping = dataclasses.replace(PSPS, dropped={"t_out": 1200, "q_size": 0, "error": 3}, replica_seconds=78230.4)
-    shown = words(ranking_table(report([dropping])))
+    shown = words(arena_page(report([dropping])))
     assert (
         "psps ✓ yes 78,230 1.05× 56.0 % 18.0 % 99.87 % 250 ms 70.0 ms 2.10 s 0.50 % 12 345 1,200 t_out, 3 error"
     ) in shown
     assert "reconfigurations" in shown
 
 
-def test_the_header_says_what_was_played():
+def test_the_header_says_what_was_played(undrawn):
     chosen = {"td_s": 30, "t_out_s": 30, "q_size": 100_000, "actuation": "restart", "restart_s": 20, "seed": 7}
-    shown = words(header(report(**chosen, grouping="shuffle")))
+    shown = words(arena_page(report(**chosen, grouping="shuffle")))
     for chip in ("trace steady", "length 2 min 00 s", "mean 20.0 events/s", "peak 20.0 events/s", "events 2,400"):
         assert chip in shown
     for chip in ("td 30 s", "t_out 30 s", "q_size 100,000", "actuation restart restart 20 s", "seed 7"):
