@@ -24,7 +24,7 @@ from penstock.metrics.interval import IntervalRules
 from penstock.metrics.recorder import Recorder
 from penstock.metrics.rows import IntervalRecord, RunRow
 from penstock.metrics.store import Store
-from penstock.policy.base import Decision, Policy, initial_replicas
+from penstock.policy.base import Decision, Policy, initial_replicas, name_of
 from penstock.policy.guards import guarded
 from penstock.policy.registry import policy_for
 from penstock.policy.static import Static
@@ -171,7 +171,7 @@ class Elastic:
         found = summarise(self.run.topology, counters, self.played, workload)
         return {
             "topology": self.run.topology.name,
-            "policy": None if self.policy is None else str(self.policy),
+            "policy": None if self.policy is None else name_of(self.policy),
             "duration_s": round((self.ended_s or self.run.clock.now()) - self.started_s, 3),
             **found,
             **({"workers": self.managed.summary()} if self.managed is not None else {}),
@@ -245,7 +245,7 @@ class Elastic:
         return RunRow(
             run=self.name,
             topology=self.run.topology.name,
-            policy="none" if self.policy is None else str(self.policy),
+            policy="none" if self.policy is None else name_of(self.policy),
             td_s=self.td_s,
             started_at=datetime.now(UTC).isoformat(),
             settings=self.settings | ({"trace": self.expected.name} if self.expected is not None else {}),
