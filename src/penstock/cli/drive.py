@@ -184,8 +184,6 @@ def _guarded_policy(request: RunRequest, topology: Topology, workload: Workload)
 
 def _cluster_request(request: RunRequest, topology: Topology, workload: Workload) -> ClusterRequest | None:
     """Workers for what the peak needs, and for the sources."""
-    if request.cluster is not None and request.mode != "realtime":
-        raise InputError(f"--cluster needs --mode realtime; got {request.mode!r}")
     peak = overestimated_replicas(workload.peak_rate, workload.shares, workload.execution_times_s)
     sources = len(topology.sources)
     return cluster_request(request.cluster, request.workers, peak + sources, len(topology.operators) + sources)
@@ -207,7 +205,6 @@ def _run_row(driven: Driven) -> RunRow:
         "speedup": request.speedup,
         "grouping": request.grouping,
         "seed": request.seed,
-        "mode": request.mode,
     }
     return RunRow(
         run=driven.name,

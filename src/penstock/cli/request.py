@@ -33,7 +33,6 @@ class RunRequest:
     duration_s: float | None = None
     mean_rate: float | None = None
     speedup: float = 1.0
-    mode: str = "realtime"
     replicas: Mapping[str, int] = field(default_factory=dict)
     pools: Mapping[str, int] = field(default_factory=dict)
     service_ms: Mapping[str, float] = field(default_factory=dict)
@@ -113,7 +112,6 @@ class RunRequest:
     def run_options(self, folder: Path) -> RunOptions:
         """How the engine is to run it."""
         return RunOptions(
-            mode=self.mode,
             t_out_s=self.t_out_s,
             q_size=self.q_size,
             checkpoint_every_s=self.checkpoint_every_s,

@@ -165,15 +165,13 @@ class Run:
         finishes what it has. If the next is not ready in time, everything goes on as it was, and an EngineError says
         so.
         """
-        if not self.options.realtime:
-            raise InputError("pools: in micro-batch mode every batch is laid out anew over the active replicas")
         office = self._at_work
         check_pools(self.topology, pools, self.active)
-        return office.rota.take_over(lay_out(self.topology, pools, self.options.source_slots))
+        return office.work.take_over(lay_out(self.topology, pools, self.options.source_slots))
 
     def wait_settled(self, timeout_s: float) -> bool:
         """Wait until no earlier shift is at work any more; False if the time is over first."""
-        return self._office is None or self._office.rota.wait_settled(timeout_s)
+        return self._office is None or self._office.work.wait_settled(timeout_s)
 
     @property
     def pools(self) -> dict[str, tuple[int, ...]]:
@@ -187,7 +185,7 @@ class Run:
 
     def counters(self) -> RunCounters:
         """What the run has done so far, as of the replicas' last reports."""
-        restarts = self._office.rota.restarts if self._office is not None else 0
+        restarts = self._office.work.restarts if self._office is not None else 0
         return self._ledger.counters(self.clock.now(), self._routing.active, restarts)
 
     def fresh_counters(self, timeout_s: float = 0.5) -> RunCounters:
@@ -230,7 +228,7 @@ class Run:
     @property
     def failure(self) -> EngineError | None:
         """Why the run has ended for good, if it has."""
-        return self._office.rota.failure if self._office is not None else None
+        return self._office.work.failure if self._office is not None else None
 
     # ── parts ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -243,7 +241,7 @@ class Run:
     @property
     def _layout(self) -> Layout:
         """Of the shift at work."""
-        return self._office.rota.current.layout if self._office is not None else self._first_layout
+        return self._office.work.layout if self._office is not None else self._first_layout
 
     def _open_spark(self) -> SparkSession:
         needed = self._first_layout.tasks if self.options.realtime else 1

@@ -169,7 +169,6 @@ CASES = {
         "forecaster 'svr': must be trained before a loop can use it; train it with 'penstock train --models svr "
         "--out models', and then give 'trained:folder=models'",
     ),
-    "unknown mode": ((*TWITTER, "--mode", "batch"), "mode must be one of realtime, microbatch; got 'batch'"),
     "no queue": ((*TWITTER, "--q-size", "0"), "q_size must be at least 1; got 0"),
     "no time": ((*TWITTER, "--t-out", "0"), "t_out_s must be above 0; got 0.0"),
     "too short an interval": ((*TWITTER, "--td", "0.5"), "interval: td must be at least 1 s; got 0.5 s"),
@@ -220,7 +219,7 @@ def test_what_typer_itself_refuses(arguments: tuple[str, ...], started: list[Run
 
 def test_a_request_without_mistakes_is_started(started: list[Run]) -> None:
     """The counterproof: only the mistake kept the others from starting."""
-    result = penstock(*MINE, "--replicas", "first=2", "--mode", "microbatch")
+    result = penstock(*MINE, "--replicas", "first=2")
     assert str(result.exception) == "the run was started"
     assert [run.active for run in started] == [{"first": (0, 1)}]
 

@@ -265,8 +265,8 @@ def test_real_data_is_looked_for_where_the_user_says(tmp_path: Path, monkeypatch
 
 
 def test_run_options_are_the_users(tmp_path: Path) -> None:
-    options = request(mode="microbatch", t_out_s=3.0, q_size=7, td_s=2.0).run_options(tmp_path)
-    assert (options.mode, options.t_out_s, options.q_size, options.folder) == ("microbatch", 3.0, 7, tmp_path)
+    options = request(t_out_s=3.0, q_size=7, td_s=2.0).run_options(tmp_path)
+    assert (options.mode, options.t_out_s, options.q_size, options.folder) == ("realtime", 3.0, 7, tmp_path)
     assert options.report_every_s == 0.25  # several times an interval
     assert request(td_s=60.0).run_options(tmp_path).report_every_s == 0.5
 

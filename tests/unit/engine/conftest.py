@@ -125,7 +125,6 @@ def program_of(
     settings: dict[str, Any] = {
         "run": run,
         "generation": 0,
-        "realtime": True,
         "layout": lay_out(topology, pools, slots),
         "channel": channel,
         "limits": Limits(),

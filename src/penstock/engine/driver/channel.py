@@ -42,10 +42,9 @@ SILENT_S = 10.0  # a process that says nothing for this long is gone
 class ControlServer:
     """A TCP server on a thread of its own; every connection is one replica's process."""
 
-    def __init__(self, run: str, secret: bytes, host: str, *, silent_s: float = SILENT_S, alone: bool = False) -> None:
+    def __init__(self, run: str, secret: bytes, host: str, *, silent_s: float = SILENT_S) -> None:
         self._run = run
         self._silent_s = silent_s  # who says nothing for so long is gone, with its machine or not
-        self._alone = alone  # there may be times without any process
         self._secret = secret
         self._host = host
         self._loop = asyncio.new_event_loop()
@@ -78,10 +77,10 @@ class ControlServer:
         self._routing = routing
         self._soon(self._broadcast, routing)
 
-    def answered(self, poll: int) -> bool:
-        """Whether every connected process has reported since that poll."""
+    def answered(self, poll: int, least: int = 1) -> bool:
+        """Whether every connected process, and at least so many, has reported since that poll."""
         seen = list(self._writers.values())
-        return min(seen) >= poll if seen else self._alone
+        return len(seen) >= least and all(one >= poll for one in seen)
 
     def cut(self, paused: bool) -> None:
         """Break all connections and refuse new ones until called with False: a fault, for tests."""

@@ -12,10 +12,10 @@ from penstock.metrics.counters import RunCounters
 ROUND_EVERY_S = 0.05
 
 
-def ask_all(routing: RoutingTable, server: ControlServer, timeout_s: float) -> bool:
-    """Have every connected process report now; whether all have within the time."""
+def ask_all(routing: RoutingTable, server: ControlServer, timeout_s: float, *, least: int = 1) -> bool:
+    """Have every connected process report now; whether all, and at least so many, have within the time."""
     poll, deadline = routing.poll(), time.monotonic() + timeout_s
-    while not server.answered(poll):
+    while not server.answered(poll, least):
         if time.monotonic() > deadline:
             return False
         time.sleep(0.005)

@@ -100,9 +100,9 @@ class Handovers:
         self._begun.pop(shift, None)
 
     def settle(self) -> None:
-        """Micro-batch: what was wished for is so, from the next batch on."""
+        """While no batch is at work, and nobody looks: what was wished for is so."""
         self._routing.coordinate(_begin)
-        self._clean.set()
+        self._try(self._remove)
 
     def hear(self, reports: Reports) -> None:
         """Take what replicas say that they have given and got, and how far they are."""
@@ -116,10 +116,13 @@ class Handovers:
 
     def _watch(self) -> None:
         while not self._stopped.wait(LOOK_EVERY_S):
-            try:
-                self._look(time.monotonic())
-            except Exception as error:  # a full disk, a folder that is gone: the next look may do better
-                log.warning("state: %s", error)
+            self._try(lambda: self._look(time.monotonic()))
+
+    def _try(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except Exception as error:  # a full disk, a folder that is gone: the next time may do better
+            log.warning("state: %s", error)
 
     def _look(self, now_s: float) -> None:
         late = {name: one for name, one in self._moving().items() if self._is_late(name, *one, now_s)}
@@ -132,8 +135,12 @@ class Handovers:
             self.roll_back()
         if self._clean.is_set():
             self._clean.clear()
-            for files in self._files.values():
-                files.clean()
+            self._remove()
+
+    def _remove(self) -> None:
+        """Remove the files of batches that will not be done again."""
+        for files in self._files.values():
+            files.clean()
 
     def _moving(self) -> dict[str, tuple[Table, tuple[int, ...]]]:
         """The changes that go on, and whom they wait for; what has been taken is removed."""

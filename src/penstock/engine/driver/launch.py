@@ -11,16 +11,15 @@ from pathlib import Path
 
 import cloudpickle
 import msgspec
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from penstock.engine.binding import AnySource, frames_of
+from penstock.engine.binding import AnySource
 from penstock.engine.driver.rota import Books
 from penstock.engine.driver.supervisor import Supervisor
 from penstock.engine.options import RunOptions
 from penstock.engine.plan.layout import Layout
 from penstock.engine.plan.program import Channel, Limits, Program, edges_of
-from penstock.engine.plan.queries import MicroBatchQuery, Query, RealTimeQuery
-from penstock.engine.protocol.messages import OperatorRouting
+from penstock.engine.plan.queries import Query
 from penstock.engine.run_file import RunFile
 from penstock.topology import Topology
 from penstock.topology.event_type import event_type
@@ -49,7 +48,7 @@ class Launcher:
         self._channel = channel
         self._generations = itertools.count(file.generation + 1)
 
-    def supervise(self, shift: int, layout: Layout) -> Supervisor:
+    def supervise(self, shift: int, layout: Layout, query: Query) -> Supervisor:
         """Who runs a shift."""
         first: list[int] = []
 
@@ -58,7 +57,7 @@ class Launcher:
             self._write(generation=generation)
             return replace(self._program(generation, layout), shift=shift, first_generation=first[0])
 
-        return Supervisor(self._query(shift), program, self._setup.options, self._generations)
+        return Supervisor(query, program, self._setup.options, self._generations)
 
     def begin_sources(self) -> None:
         """They began when the run did, whoever drives it."""
@@ -70,29 +69,14 @@ class Launcher:
         self._file = msgspec.structs.replace(self._file, **changes)
         self._file.write(self._setup.folder)
 
-    def _query(self, shift: int) -> Query:
-        setup, checkpoint = self._setup, self._setup.folder / "checkpoint" / str(shift)
-        if setup.options.realtime:
-            return RealTimeQuery(setup.spark, checkpoint, setup.options.checkpoint_every_s)
-        self.begin_sources()
-        return MicroBatchQuery(
-            setup.spark, checkpoint, setup.topology, setup.sources, self._books.positions, self._batch_routing
-        )
-
-    def _batch_routing(self) -> tuple[Mapping[str, OperatorRouting], float, bool]:
-        self._books.handovers.settle()
-        current = self._books.routing.current
-        return current.operators, current.epoch_s or 0.0, current.stopping
-
     def _program(self, generation: int, layout: Layout) -> Program:
         topology, options = self._setup.topology, self._setup.options
-        frames = frames_of(self._setup.sources)
         blobs = {name: cloudpickle.dumps((one, event_type(one.run))) for name, one in topology.operators.items()}
-        blobs |= {name: cloudpickle.dumps(one) for name, one in self._setup.sources.items() if name not in frames}
+        sources = self._setup.sources.items()
+        blobs |= {name: cloudpickle.dumps(one) for name, one in sources if not isinstance(one, DataFrame)}
         return Program(
             run=self._file.id,
             generation=generation,
-            realtime=options.realtime,
             layout=layout,
             channel=self._channel,
             limits=Limits(options.t_out_s, options.q_size),
@@ -100,7 +84,6 @@ class Launcher:
             senders=(*topology.sources, *topology.operators),
             routing=self._books.routing.current.operators,
             blobs=blobs,
-            frame_source=frames[0] if frames else None,
             path=tuple(str(Path(entry).resolve()) for entry in sys.path),
             labels={name: str(thing) for name, thing in (topology.sources | topology.operators).items()},
             state_folder=str((self._setup.folder / "state").resolve()),

@@ -2,33 +2,83 @@
 
 from __future__ import annotations
 
-import math
 import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from penstock.control.clock import SteadyClock
-from penstock.engine.binding import frames_of
 from penstock.engine.driver.channel import SILENT_S, ControlServer
 from penstock.engine.driver.drain import ask_all
 from penstock.engine.driver.handovers import Handovers
 from penstock.engine.driver.launch import Launcher, Setup
 from penstock.engine.driver.ledger import Ledger
+from penstock.engine.driver.microbatch import MicroBatches, MicroBatchQuery
 from penstock.engine.driver.positions import Positions
-from penstock.engine.driver.resuming import Resumed, carry_on, go_on_in_place
+from penstock.engine.driver.resuming import carry_on
 from penstock.engine.driver.rota import Books, Rota
 from penstock.engine.driver.routing import RoutingTable
+from penstock.engine.driver.supervisor import Supervisor
 from penstock.engine.online.exchange import Exchange
 from penstock.engine.plan.layout import Layout
 from penstock.engine.plan.program import Channel
-from penstock.engine.protocol.messages import OnlineNews, Reports, TablesQuery
-from penstock.engine.protocol.numbers import shift_of
-from penstock.engine.run_file import RunFile
+from penstock.engine.plan.queries import RealTimeQuery
+from penstock.engine.protocol.messages import OnlineNews, OperatorRouting, Position, Question, Reports, TablesQuery
+from penstock.engine.protocol.numbers import Slot, shift_of
+from penstock.engine.run_file import RunFile, next_batch
+from penstock.errors import EngineError
 from penstock.state.files import StateFiles
 from penstock.state.handover import Table
 
 LOCALHOST = "127.0.0.1"
 SILENT_REPORTS = 20  # a process that misses so many is gone
+
+
+class Work(Protocol):
+    """What is at work under the driver: shifts, or in micro-batch mode the batches of a DataFrame."""
+
+    lasting: bool  # its processes stay connected
+
+    @property
+    def layout(self) -> Layout:
+        """Where its replicas are."""
+
+    @property
+    def failure(self) -> EngineError | None:
+        """Why it has ended for good, if it has."""
+
+    @property
+    def restarts(self) -> int:
+        """How often a query was started again."""
+
+    def open(self, layout: Layout) -> None:
+        """Start."""
+
+    def await_ready(self) -> None:
+        """Wait until the sources can begin."""
+
+    def stop_sources(self) -> None:
+        """Let no more events in."""
+
+    def stop(self) -> None:
+        """End."""
+
+    def all_sent(self) -> bool:
+        """Whether nothing that was let in has yet to be sent."""
+
+    def answer(self, question: Question) -> Position:
+        """What a source slot wants to know, or to have kept."""
+
+    def check(self, question: TablesQuery) -> object:
+        """Raise an EngineError if whoever asks has been replaced."""
+
+    def take_over(self, layout: Layout) -> float:
+        """Have the next shift take over; how long no source could send."""
+
+    def wait_settled(self, timeout_s: float) -> bool:
+        """Wait until no earlier shift is at work."""
 
 
 class Office:
@@ -42,44 +92,35 @@ class Office:
         self._exchange = Exchange()
         options = setup.options
         files = _state_files(setup)
-        self._handovers = Handovers(routing, files, options.handover_timeout_s if options.realtime else math.inf)
-        self._handovers.roll_back = self._roll_back
+        self._handovers = Handovers(routing, files, options.handover_timeout_s)
         positions = Positions(setup.folder / "positions.json")
-        resumed = _resume(setup, positions, files)
-        self.begin = resumed.begin  # where the sources go on: behind what earlier drivers of the run have sent
+        self.begin: Mapping[Slot, int] = {}  # where sources go on: behind what earlier drivers of the run have sent
         books = Books(routing, ledger, positions, self.ask_all, self._handovers)
         self._server, channel = _listen(setup, file.id)
         self._launcher = Launcher(setup, file, books, channel)
-        self.rota = Rota(
-            books,
-            self._launcher.supervise,
-            ready_within_s=options.start_timeout_s,
-            log_file=setup.folder / "spark.log",
-            first=resumed.shift,
-        )
+        self.work: Work = self._microbatches(files) if not options.realtime else self._rota(books, files)
 
     def open(self, layout: Layout) -> None:
         """Start the first shift; the sources begin when all its replicas are ready."""
         self._server.on_reports = self._hear
         self._server.on_tables = self._tables
-        self._server.on_question = self.rota.answer
+        self._server.on_question = self.work.answer
         self._routing.on_change = self._server.publish
         self._server.publish(self._routing.current)
-        self.rota.open(layout)
-        self._handovers.start()
-        if self._setup.options.realtime:
-            self.rota.await_ready(self.rota.current)
-            self._launcher.begin_sources()
+        self.work.open(layout)
+        if self.work.lasting:
+            self._handovers.start()
+        self.work.await_ready()
+        self._launcher.begin_sources()
 
     def stop_sources(self) -> None:
         """Let no more events in; what is in flight goes on."""
-        self.rota.current.supervisor.finishing = bool(frames_of(self._setup.sources))
-        self.rota.stop_sources()
+        self.work.stop_sources()
 
     def end(self) -> None:
         """End all shifts."""
         self._handovers.stop()
-        self.rota.stop()
+        self.work.stop()
         self._routing.change(closing=True)  # agents in processes that live on end, too
 
     def close(self) -> None:
@@ -88,13 +129,11 @@ class Office:
 
     def ask_all(self, timeout_s: float) -> bool:
         """Have every process report; whether all have within the time."""
-        return ask_all(self._routing, self._server, timeout_s)
+        return ask_all(self._routing, self._server, timeout_s, least=1 if self.work.lasting else 0)
 
     def all_sent(self) -> bool:
         """Whether nothing that was let in has yet to be sent, again or at all: no counter shows that."""
-        if not self._setup.options.realtime:
-            return not self.rota.current.supervisor.unfinished
-        return self.rota.all_sent()
+        return self.work.all_sent()
 
     def cut_channel(self, cut: bool) -> None:
         """Break the control channel, or let it come back: a fault, for tests."""
@@ -111,11 +150,43 @@ class Office:
         return self._exchange.enter(reports)
 
     def _tables(self, question: TablesQuery) -> dict[str, Table]:
-        self.rota.check(question)
+        self.work.check(question)
         return self._handovers.tables(question)
 
-    def _roll_back(self) -> None:
-        self.rota.current.supervisor.renew(self._routing.roll_back)
+    def _rota(self, books: Books, files: dict[str, StateFiles]) -> Rota:
+        setup, options = self._setup, self._setup.options
+        slots = [(name, slot) for name in setup.sources for slot in range(options.source_slots)]
+        resumed = carry_on(books.positions, setup.folder / "checkpoint", slots, files.values())
+        self.begin = resumed.begin
+
+        def supervise(shift: int, layout: Layout) -> Supervisor:
+            query = RealTimeQuery(setup.spark, self._checkpoint(shift), options.checkpoint_every_s)
+            return self._launcher.supervise(shift, layout, query)
+
+        rota = Rota(
+            books,
+            supervise,
+            ready_within_s=options.start_timeout_s,
+            log_file=setup.folder / "spark.log",
+            first=resumed.shift,
+        )
+        self._handovers.roll_back = rota.roll_back
+        return rota
+
+    def _microbatches(self, files: dict[str, StateFiles]) -> MicroBatches:
+        (frame,) = self._setup.sources.values()
+        assert isinstance(frame, DataFrame)
+        for one in files.values():
+            one.forget_from(next_batch(self._checkpoint(0)))
+        query = MicroBatchQuery(frame, self._checkpoint(0), self._setup.topology, self._settled_routing)
+        return MicroBatches(query, self._launcher.supervise)
+
+    def _settled_routing(self) -> Mapping[str, OperatorRouting]:
+        self._handovers.settle()
+        return self._routing.current.operators
+
+    def _checkpoint(self, shift: int) -> Path:
+        return self._setup.folder / "checkpoint" / str(shift)
 
 
 def _state_files(setup: Setup) -> dict[str, StateFiles]:
@@ -124,19 +195,10 @@ def _state_files(setup: Setup) -> dict[str, StateFiles]:
     return {name: StateFiles(setup.folder / "state" / name) for name in kept}
 
 
-def _resume(setup: Setup, positions: Positions, files: dict[str, StateFiles]) -> Resumed:
-    """Where to go on in the folder; at the beginning if it is new."""
-    frames = frames_of(setup.sources)
-    slots = [(name, slot) for name in setup.sources if name not in frames for slot in range(setup.options.source_slots)]
-    go_on = carry_on if setup.options.realtime else go_on_in_place
-    return go_on(positions, setup.folder / "checkpoint", slots, files.values())
-
-
 def _listen(setup: Setup, run: str) -> tuple[ControlServer, Channel]:
     """The driver's end of the control channel, and how replicas reach it."""
     host, secret, every_s = _host_of(setup.spark), secrets.token_bytes(32), setup.options.report_every_s
-    alone = not setup.options.realtime  # Spark ends processes that have had no batch for a minute
-    server = ControlServer(run, secret, host, silent_s=max(SILENT_S, SILENT_REPORTS * every_s), alone=alone)
+    server = ControlServer(run, secret, host, silent_s=max(SILENT_S, SILENT_REPORTS * every_s))
     return server, Channel(host, server.start(), secret, every_s)
 
 

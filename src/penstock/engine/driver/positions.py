@@ -36,11 +36,6 @@ class Positions:
         with self._lock:
             return self._start(batch, slot)
 
-    def known_end(self, batch: int, slot: Slot) -> int | None:
-        """Where the batch ended when it was first done; None if it has not been."""
-        with self._lock:
-            return self._starts.get(batch + 1, {}).get(_name(slot))
-
     def end(self, batch: int, slot: Slot, position: int) -> int:
         """The batch ends here and the next one begins; on disk when this returns.
 

@@ -41,13 +41,3 @@ def carry_on(positions: Positions, checkpoint: Path, slots: Iterable[Slot], stat
     for shift in positions.shifts() - {resumed.shift}:
         positions.forget(shift)
     return resumed
-
-
-def go_on_in_place(
-    positions: Positions, checkpoint: Path, slots: Iterable[Slot], states: Iterable[StateFiles]
-) -> Resumed:
-    """In micro-batch mode Spark goes on from its checkpoint, which knows where other sources are."""
-    batch = next_batch(checkpoint / "0")
-    for files in states:
-        files.forget_from(batch)
-    return Resumed(0, {slot: positions.start(batch, slot) if batch else 0 for slot in slots})

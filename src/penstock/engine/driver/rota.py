@@ -64,6 +64,13 @@ class Rota:
         self._ended: set[int] = set()
         self.current: Shift
 
+    lasting = True  # its processes stay connected
+
+    @property
+    def layout(self) -> Layout:
+        """Of the shift at work."""
+        return self.current.layout
+
     def open(self, layout: Layout) -> None:
         """Start the first shift of this driver."""
         self.current = self._new(layout)
@@ -127,7 +134,15 @@ class Rota:
             raise EngineError(f"a replica of generation {question.generation} asked; it has been replaced")
         return shift
 
-    def await_ready(self, shift: Shift) -> None:
+    def roll_back(self) -> None:
+        """Have the query of the shift at work begin its batch again, under the owners before the change."""
+        self.current.supervisor.renew(self._books.routing.roll_back)
+
+    def await_ready(self) -> None:
+        """Wait until the sources can begin."""
+        self._await_ready(self.current)
+
+    def _await_ready(self, shift: Shift) -> None:
         """Wait until every replica of the shift has reported in its present generation."""
         deadline = time.monotonic() + self._ready_within_s
         while missing := shift.replicas - self._books.ledger.heard(shift.supervisor.generation):
@@ -153,7 +168,7 @@ class Rota:
             last, following = self.current, self._new(layout)
             try:
                 following.supervisor.start()
-                self.await_ready(following)
+                self._await_ready(following)
                 return self._hand_over(last, following)
             except BaseException:
                 if self.current is last:

@@ -67,9 +67,9 @@ class OnlineReplica:
 
 
 def online_replica(program: Program, name: str, mail: Mailbox) -> OnlineReplica | None:
-    """For an operator whose grouping is the online shuffle; in micro-batch mode nobody could use what is learnt."""
+    """For an operator whose grouping is the online shuffle."""
     edge = _edge_to(program, name)
-    if edge is None or edge.online is None or not program.realtime:
+    if edge is None or edge.online is None:
         return None
     slots = [slot for stage in program.layout.stages for slot in stage]
     senders = [(slot.operator, slot.replica) for slot in slots if slot.operator in edge.senders]

@@ -49,12 +49,19 @@ class Channel:
 
 
 @dataclass(frozen=True)
+class MicroBatch:
+    """One batch of a DataFrame: its number, and the source whose events are its rows."""
+
+    number: int
+    source: str
+
+
+@dataclass(frozen=True)
 class Program:
     """One generation of one run."""
 
     run: str
     generation: int
-    realtime: bool
     layout: Layout
     channel: Channel
     limits: Limits
@@ -65,13 +72,15 @@ class Program:
     shift: int = 0
     first_generation: int = 0  # of the shift
     queue_bytes: int = 64 << 20  # a replica stops reading when its queue holds this much
-    ranges: Mapping[tuple[str, int], range] = field(default_factory=dict)  # micro-batch: this batch, by source slot
-    batch: int | None = None  # micro-batch: the number of this batch
-    epoch_s: float = 0.0  # micro-batch: when the sources started
-    frame_source: str | None = None  # micro-batch: the source whose events are the rows of a DataFrame
+    microbatch: MicroBatch | None = None  # in micro-batch mode every batch has a program of its own
     path: tuple[str, ...] = ()  # where the driver finds modules; workers look there too
     labels: Mapping[str, str] = field(default_factory=dict)  # operators as error messages name them
     state_folder: str = ""  # where operators with state keep it; reachable by all workers
+
+    @property
+    def realtime(self) -> bool:
+        """Whether stages run at once and batches are long, so that routing changes while a batch is at work."""
+        return self.microbatch is None
 
     def sending_partitions(self, receiver: str) -> list[Partition]:
         """All that may send to the operator: slots of sources, replicas active or not."""

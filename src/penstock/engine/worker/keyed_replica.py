@@ -15,9 +15,10 @@ import numpy as np
 from penstock.engine.plan.program import Program
 from penstock.engine.protocol.bundle import HASH, Events, read_header, read_marker
 from penstock.engine.protocol.messages import Report, StateReport, TablesQuery
-from penstock.engine.worker.agent import Agent, Role
+from penstock.engine.worker.agent import Role
 from penstock.engine.worker.inbox import Arrival
 from penstock.engine.worker.lifecycle import Opened
+from penstock.engine.worker.microbatch import AnyAgent
 from penstock.errors import EngineError
 from penstock.grouping.fields import key_of, stable_hash
 from penstock.state.codec import Codec, key_as_kept
@@ -62,7 +63,7 @@ _cached: dict[tuple[str, str, int], Cached] = {}  # of this process; gone while 
 class StatefulReplica:
     """The state of one replica in one batch, and its side of hand-overs."""
 
-    def __init__(self, program: Program, operator: Opened, report: Report, agent: Agent) -> None:
+    def __init__(self, program: Program, operator: Opened, report: Report, agent: AnyAgent) -> None:
         assert operator.spec.state is not None
         self._program, self._agent, self._report = program, agent, report
         self._spec, self._run = operator.spec, operator.one
@@ -83,8 +84,7 @@ class StatefulReplica:
         self._load(table)
         self._begun = True
         self.count()
-        if self._program.realtime:
-            role.state = self._told
+        role.state = self._told
 
     def _load(self, table: Table) -> None:
         mine, owned = self._report, table.of(self._report.replica)
@@ -105,7 +105,7 @@ class StatefulReplica:
     def end(self) -> Events[Any]:
         """The input is over: give and take what is still to be; the events that could be released."""
         released = Events[Any]([], [], [])
-        if not self._program.realtime or self._over:
+        if self._over:
             return released
         self._side.end()
         mine = self._report
@@ -266,13 +266,6 @@ class StatefulReplica:
         counters = self._report.counters
         if self._begun and not self._over:
             counters.state_bytes, counters.state_keys = self._state.about_bytes, len(self._state)
-
-
-def tables_of(program: Program, agent: Agent, report: Report) -> dict[str, Table]:
-    """Who owns which key groups as the batch begins: as the driver says, or in micro-batch mode as it was laid out."""
-    if program.realtime:
-        return agent.ask_tables(TablesQuery(report.generation, report.batch))
-    return {name: one.table for name, one in program.routing.items() if one.table is not None}
 
 
 def _append(events: Events[Any], event_id: str, born: float, call: Call) -> None:

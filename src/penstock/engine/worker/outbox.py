@@ -45,12 +45,11 @@ class Outbox:
         self.streams: tuple[str, ...] = tuple(self._wires)
 
     def _wire(self, edge: Edge, level: int, replica: int) -> Wire:
-        """In micro-batch mode nothing is heard in time, and the online shuffle is a round robin."""
         if edge.grouping == WITH_STATE:
             if edge.receiver not in self._keyed:
                 self._keyed[edge.receiver] = KeyedSender(edge, self._program, level, replica)
             return KeyedWire(edge, self._program, level, replica, self._keyed[edge.receiver])
-        if edge.online is None or not self._program.realtime:
+        if edge.online is None:
             return Wire(edge, self._program, level, replica)
         if edge.receiver not in self._online:
             self._online[edge.receiver] = OnlineSender(edge, self.mail)
@@ -112,13 +111,7 @@ class Outbox:
             for partition, bundle in self._leave(wire):
                 partitions.append(partition)
                 bundles.append(bundle)
-        if not bundles:
-            return None
-        if self._program.realtime:
-            nudged = list(dict.fromkeys(partitions))
-            partitions += nudged
-            bundles += [NUDGE] * len(nudged)
-        return rows_of(partitions, bundles)
+        return nudged_rows(self._program, partitions, bundles) if bundles else None
 
     def _leave(self, wire: Wire) -> list[tuple[int, bytes]]:
         events = wire.events
@@ -143,6 +136,14 @@ def warm_up(program: Program, level: int, batch: int) -> Iterator[pa.RecordBatch
     for _ in range(WARM_UP_ROUNDS):
         yield rows_of(partitions, [NUDGE] * len(partitions))
         time.sleep(WARM_UP_PAUSE_S)
+
+
+def nudged_rows(program: Program, partitions: list[int], bundles: list[bytes]) -> pa.RecordBatch:
+    """Bundles as rows, with a nudge behind them to each of their partitions where rows must not wait."""
+    if program.realtime:
+        nudged = list(dict.fromkeys(partitions))
+        partitions, bundles = partitions + nudged, bundles + [NUDGE] * len(nudged)
+    return rows_of(partitions, bundles)
 
 
 def rows_of(partitions: list[int], bundles: list[bytes]) -> pa.RecordBatch:

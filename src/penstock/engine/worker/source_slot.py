@@ -1,7 +1,7 @@
 """A source's slot: sends the events that are due, by number, and keeps its place with the driver.
 
 The source lives in its slots, not in the driver: slot s of n sends events s, s + n, s + 2n, … when they are due.
-In real-time mode the driver knows where each batch starts; a slot asks when its batch begins and tells when it ends,
+The driver knows where each batch starts; a slot asks when its batch begins and tells when it ends,
 so a batch that is done again sends the same events again, and no event is sent by two batches. When another shift
 takes over, the slot says where it has stopped, and that shift begins there.
 """
@@ -50,18 +50,8 @@ class SourceSlot:
         self._has_begun = False
         self._halted: int | None = None  # which time that sources were told to stop it has answered
 
-    def run_range(self) -> Iterator[pa.RecordBatch]:
-        """Micro-batch: send the events that the program gives this slot."""
-        self._agent.join(self._role)
-        positions = self._program.ranges[self._name, self._slot]
-        for start in range(positions.start, positions.stop, CHUNK):
-            self._add(range(start, min(start + CHUNK, positions.stop)), self._program.epoch_s)
-            if (rows := self._outbox.rows(Routing(0, dict(self._program.routing)))) is not None:
-                yield rows
-        self._agent.wake()
-
     def run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-        """Real-time: send what is due until Spark ends the batch."""
+        """Send what is due until Spark ends the batch."""
         try:
             yield from self._run(BatchEnding(batches, self._woken))
         finally:
@@ -169,22 +159,3 @@ class BatchEnding:
         finally:
             self.reached.set()
             self._woken.set()
-
-
-def ingest_rows(program: Program, partition: int, batch: int, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Micro-batch: the rows of any streaming DataFrame as events, numbered by batch, partition and row."""
-    name = program.frame_source or ""
-    counters = ReplicaCounters()
-    outbox = Outbox(program, 0, name, partition, counters)
-    agent = agent_for(program)
-    agent.join(Role(report_of(program, name, partition, batch, counters), lambda _: None))
-    row = 0
-    for rows in batches:
-        now = time.time()
-        for event in rows.to_pylist():
-            outbox.add_one(f"{batch}-{partition}-{row}", now, event)
-            row += 1
-        counters.processed = row
-        if (out := outbox.rows(Routing(0, dict(program.routing)))) is not None:
-            yield out
-    agent.wake()

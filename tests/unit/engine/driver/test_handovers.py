@@ -16,6 +16,7 @@ from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters
 from penstock.state.files import StateFiles
 from penstock.state.handover import Table
+from penstock.state.segments import SegmentName
 from penstock.topology import Topology
 
 
@@ -76,10 +77,14 @@ def test_all_who_end_a_batch_end_with_the_same_table(routing: RoutingTable, hand
     assert handovers.tables(TablesQuery(0, 8)) == {"count": Table(2, (0, 0, 1, 1))}  # the wish, with nobody at work
 
 
-def test_micro_batches_take_what_is_wished_for(routing: RoutingTable, handovers: Handovers) -> None:
+def test_micro_batches_take_what_is_wished_for(routing: RoutingTable, handovers: Handovers, tmp_path: Path) -> None:
+    """Nobody hands anything over: the next batch loads what it owns. What no batch needs any more is removed."""
+    for batch in range(60):
+        StateFiles(tmp_path / "count").write(SegmentName(batch, 0, 0), [])
     routing.activate("count", [3])
     handovers.settle()
     assert table(routing) == Table(2, (3, 3, 3, 3))
+    assert len(StateFiles(tmp_path / "count").names()) < 60
 
 
 def test_what_takes_too_long_is_rolled_back_and_logged(

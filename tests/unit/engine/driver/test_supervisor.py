@@ -43,6 +43,7 @@ class Starter:
         self.queries: list[FakeQuery] = []
         self.programs: list[Any] = []
         self.times_s: list[float] = []
+        self.finishing = False
         self.refuse: Exception | None = None
         self.born_dead: Exception | None = None
 
@@ -150,7 +151,7 @@ def test_a_query_that_cannot_be_started_again_counts_as_dead(starter: Starter, s
 
 def test_a_query_that_ends_when_the_sources_are_stopped_has_done_its_work(starter: Starter, supervise: Any) -> None:
     supervisor = supervise()
-    supervisor.finishing = True
+    starter.finishing = True
     starter.queries[0].kill(RuntimeError("SourcesStopped"))
     supervisor._thread.join(5)
     assert (len(starter.queries), supervisor.failure, supervisor.restarts) == (1, None, 0)

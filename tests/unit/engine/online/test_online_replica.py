@@ -158,10 +158,8 @@ def test_every_replica_that_may_send_has_a_column(tools: Tools) -> None:
     assert sorted(online._columns.values()) == list(range(7))
 
 
-def test_only_real_time_replicas_of_such_operators_learn(tools: Tools) -> None:
-    for topology, realtime in ((union(), True), (union(grouping="online_shuffle"), False)):
-        program = tools.program_of(topology, realtime=realtime)
-        assert online_replica(program, "end", Mailbox()) is None
+def test_only_replicas_of_such_operators_learn(tools: Tools) -> None:
+    assert online_replica(tools.program_of(union()), "end", Mailbox()) is None
     assert online_replica(tools.program_of(union(grouping="online_shuffle")), "left", Mailbox()) is None
 
 

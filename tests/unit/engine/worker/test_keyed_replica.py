@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.engine.plan.program import Limits
+from penstock.engine.plan.program import Limits, MicroBatch
 from penstock.engine.protocol.bundle import HASH, Events, Header, Keys, Marker, pack, pack_marker
 from penstock.engine.protocol.messages import OperatorRouting, Routing, TablesQuery
 from penstock.engine.worker import keyed_replica
@@ -125,11 +125,11 @@ def counts(left: list[tuple[str, str, int]]) -> list[int]:
 @pytest.mark.parametrize("realtime", [True, False], ids=["realtime", "microbatch"])
 @pytest.mark.parametrize("cached", [True, False], ids=["cached", "loaded"])
 def test_counts_go_on_over_batches(world: World, realtime: bool, cached: bool) -> None:
-    active = {"count": (0, 1)}
-    assert counts(world.run(of(0, 1, 0), batch=0, realtime=realtime, active=active)) == [1, 1, 2]
+    active, given = {"count": (0, 1)}, {} if realtime else {"microbatch": MicroBatch(0, "words")}
+    assert counts(world.run(of(0, 1, 0), batch=0, active=active, **given)) == [1, 1, 2]
     if not cached:
         keyed_replica.forget_all()
-    assert counts(world.run(of(0), of(1), batch=10**9, realtime=realtime, active=active)) == [3, 2]
+    assert counts(world.run(of(0), of(1), batch=10**9, active=active, **given)) == [3, 2]
     assert sorted(file.name for file in (world.folder / "count").iterdir()) == ["0.0.0", "1000000000.0.0"]
 
 

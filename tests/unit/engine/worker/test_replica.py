@@ -11,11 +11,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from penstock.engine.plan.program import MicroBatch
 from penstock.engine.protocol.bundle import NUDGE
 from penstock.engine.protocol.messages import OperatorRouting, Routing
+from penstock.engine.worker.agent import agent_for
 from penstock.engine.worker.lifecycle import close_all
-from penstock.engine.worker.pass_by import pass_by
 from penstock.engine.worker.replica import OperatorReplica
+from penstock.engine.worker.stage import pass_by
 from penstock.errors import EngineError
 from penstock.topology import Context, To, Topology
 
@@ -172,10 +174,10 @@ def test_real_time_follows_the_routing_in_force_and_micro_batch_that_of_its_prog
 ) -> None:
     topology = app(lambda event: event)
     for realtime, partition in ((True, 2), (False, 0)):
-        program = driver.program(topology, realtime=realtime)
+        program = driver.program(topology, microbatch=None if realtime else MicroBatch(1, "events"))
         driver.server.publish(Routing(5, {"op": OperatorRouting((0,)), "end": OperatorRouting((2,))}))
         replica = OperatorReplica(program, 1, "op", 0, 1)
-        tools.until(lambda: replica._agent.routing.version == 5)  # noqa: B023
+        tools.until(lambda: agent_for(program).routing.version == 5)  # noqa: B023
         left = tools.left(*replica.run([tools.Batch([tools.bundle([1])])]))
         assert [row.partition for row in left.bundles] == [partition]
         assert left.nudged == [2] * realtime

@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.engine.protocol.messages import BatchEnd, Halted, Routing, StartQuery
-from penstock.engine.worker.source_slot import CHUNK, BatchEnding, SourceSlot, ingest_rows
+from penstock.engine.worker.source_slot import CHUNK, BatchEnding, SourceSlot
 from penstock.topology import Topology
 
 Driver = Any
@@ -90,58 +89,6 @@ def sent_by(tools: Tools, slot: SourceSlot, batch: SparkBatch, count: int) -> li
     return events
 
 
-# ── micro-batch ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_slot_sends_its_range_with_ids_and_times_by_number(driver: Driver, tools: Tools) -> None:
-    program = driver.program(
-        app(),
-        sources={"events": Numbers(100, rate=10.0)},
-        slots=3,
-        realtime=False,
-        ranges={("events", 1): range(2, 5)},
-        epoch_s=LONG_AGO,
-    )
-    left = tools.left(*SourceSlot(program, "events", 1, 7).run_range())
-    assert left.ids == ["7", "10", "13"]
-    assert left.events == [7, 10, 13]
-    assert [born for row in left.bundles for born in row.born] == [LONG_AGO + n / 10 for n in (7, 10, 13)]
-    assert left.nudged == []
-    found = tools.until(lambda: (one := driver.latest("events", 1)) and one.processed and one)
-    assert (found.processed, found.emitted, found.sent) == (3, {"out": 3}, {"end": 3})
-
-
-def test_a_long_range_leaves_in_chunks(driver: Driver, tools: Tools) -> None:
-    ranges = {("events", 0): range(CHUNK + 5)}
-    program = driver.program(app(), sources={"events": Numbers(10 * CHUNK)}, realtime=False, ranges=ranges)
-    parts = [len(tools.left(rows).ids) for rows in SourceSlot(program, "events", 0, 0).run_range()]
-    assert parts == [CHUNK, 5]
-
-
-def test_an_empty_range_sends_nothing(driver: Driver) -> None:
-    ranges = {("events", 0): range(4, 4)}
-    program = driver.program(app(), sources={"events": Numbers(10)}, realtime=False, ranges=ranges)
-    assert list(SourceSlot(program, "events", 0, 0).run_range()) == []
-
-
-def test_events_without_a_due_time_are_born_when_they_are_sent(driver: Driver, tools: Tools) -> None:
-    ranges = {("events", 0): range(2)}
-    program = driver.program(app(), sources={"events": AtOnce(2)}, realtime=False, ranges=ranges, epoch_s=LONG_AGO)
-    before = time.time()
-    left = tools.left(*SourceSlot(program, "events", 0, 0).run_range())
-    assert all(before <= born <= time.time() for row in left.bundles for born in row.born)
-
-
-def test_ids_of_two_sources_are_told_apart(driver: Driver, tools: Tools) -> None:
-    sources = {name: Numbers(5) for name in ("one", "other")}
-    ranges = {(name, slot): range(1) for name in sources for slot in range(2)}
-    program = driver.program(app(*sources), sources=sources, slots=2, realtime=False, ranges=ranges)
-    ids = []
-    for name, slot in ranges:
-        ids += tools.left(*SourceSlot(program, name, slot, 0).run_range()).ids
-    assert ids == ["one:0", "one:1", "other:0", "other:1"]
-
-
 # ── real-time ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -155,6 +102,51 @@ def test_a_batch_starts_where_the_driver_says_and_tells_where_it_ended(driver: D
     slot = SourceSlot(realtime(driver, Numbers(25)), "events", 0, 3)
     assert sent_by(tools, slot, SparkBatch(), 5) == [20, 21, 22, 23, 24]
     assert driver.questions == [StartQuery(0, "events", 0, 3), BatchEnd(0, "events", 0, 3, 25)]
+
+
+def test_ids_and_times_go_by_number(driver: Driver, tools: Tools) -> None:
+    driver.starts["events", 1] = 2
+    program = realtime(driver, Numbers(15, rate=10.0), slots=3)
+    batch, rows = SparkBatch(), []
+    for one in SourceSlot(program, "events", 1, 7).run(batch):
+        rows.append(one)
+        batch.end()
+    left = tools.left(*rows)
+    assert left.ids == ["7", "10", "13"]
+    assert left.events == [7, 10, 13]
+    assert [born for row in left.bundles for born in row.born] == [LONG_AGO + n / 10 for n in (7, 10, 13)]
+    found = tools.until(lambda: (one := driver.latest("events", 1)) and one.processed and one)
+    assert (found.processed, found.emitted, found.sent) == (3, {"out": 3}, {"end": 3})
+
+
+def test_what_is_due_at_once_leaves_in_chunks(driver: Driver, tools: Tools) -> None:
+    batch, parts = SparkBatch(), []
+    for rows in SourceSlot(realtime(driver, Numbers(CHUNK + 5)), "events", 0, 1).run(batch):
+        parts.append(len(tools.left(rows).ids))
+        if sum(parts) == CHUNK + 5:
+            batch.end()
+    assert parts == [CHUNK, 5]
+
+
+def test_events_without_a_due_time_are_born_when_they_are_sent(driver: Driver, tools: Tools) -> None:
+    before, batch, born = time.time(), SparkBatch(), []
+    for rows in SourceSlot(realtime(driver, AtOnce(2)), "events", 0, 1).run(batch):
+        born += [one for row in tools.left(rows).bundles for one in row.born]
+        batch.end()
+    assert len(born) == 2
+    assert all(before <= one <= time.time() for one in born)
+
+
+def test_ids_of_two_sources_are_told_apart(driver: Driver, tools: Tools) -> None:
+    sources = {name: Numbers(2) for name in ("one", "other")}
+    program = driver.program(app(*sources), sources=sources, slots=2, routing={"epoch_s": LONG_AGO})
+    ids = []
+    for name, slot in (("one", 0), ("one", 1), ("other", 0), ("other", 1)):
+        batch = SparkBatch()
+        for rows in SourceSlot(program, name, slot, 1).run(batch):
+            ids += tools.left(rows).ids
+            batch.end()
+    assert ids == ["one:0", "one:1", "other:0", "other:1"]
 
 
 @pytest.mark.parametrize("slots", [1, 2, 3])
@@ -371,17 +363,3 @@ def test_a_batch_that_spark_drops_does_not_report_its_end(driver: Driver, tools:
     running.close()
     batch.end()
     assert driver.ends == []
-
-
-# ── any streaming DataFrame ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_rows_of_a_data_frame_are_numbered_by_batch_partition_and_row(driver: Driver, tools: Tools) -> None:
-    program = driver.program(app(), realtime=False, frame_source="events")
-    batches = [pa.RecordBatch.from_pylist([{"v": 1}, {"v": 2}]), pa.RecordBatch.from_pylist([{"v": 3}])]
-    before = time.time()
-    left = tools.left(*ingest_rows(program, 5, 12, batches))
-    assert left.ids == ["12-5-0", "12-5-1", "12-5-2"]
-    assert left.events == [{"v": 1}, {"v": 2}, {"v": 3}]
-    assert all(before <= born <= time.time() for row in left.bundles for born in row.born)
-    tools.until(lambda: (one := driver.latest("events", 5)) and one.processed == 3)
