@@ -17,14 +17,14 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.control.clock import SteadyClock
 from penstock.control.utilisation_feed import UtilisationFeed
 from penstock.engine.binding import AnySource, bind_sources
+from penstock.engine.driver.channel import SILENT_S, ControlServer
 from penstock.engine.driver.drain import Drain
-from penstock.engine.driver.launch import Setup
+from penstock.engine.driver.driver import Driver, ReplicaPlace, executors_of
 from penstock.engine.driver.ledger import Ledger
-from penstock.engine.driver.office import Office
-from penstock.engine.driver.places import ReplicaPlace, executors_of
 from penstock.engine.driver.routing import RoutingTable
 from penstock.engine.driver.shifts import check_pools
 from penstock.engine.options import RunOptions
+from penstock.engine.plan.job import Job
 from penstock.engine.plan.layout import Layout, full_layout, lay_out
 from penstock.engine.run_file import alone_in, run_file
 from penstock.engine.session import (
@@ -40,11 +40,12 @@ from penstock.errors import EngineError, InputError
 from penstock.grouping.names import SIMULATED_ONLY
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.utilisation import Utilisation
-from penstock.topology import Topology
+from penstock.topology import ReplicaId, Topology
 
 log = logging.getLogger(__name__)
 
 SLOTS_WITHIN_S = 60.0
+SILENT_REPORTS = 20  # a process that misses so many is gone
 
 
 class Run:
@@ -69,7 +70,8 @@ class Run:
         self._file = run_file(self.options.folder, topology, self.options, secrets.token_hex(6))
         self.id = self._file.id
         self.carried_on = self._file.generation + 1  # starts of the query under earlier drivers; 0 for a new run
-        self._routing = RoutingTable(topology, replicas or {})
+        self._server = ControlServer(self.id, silent_s=max(SILENT_S, SILENT_REPORTS * self.options.report_every_s))
+        self._routing = RoutingTable(topology, replicas or {}, self._server)
         self._ledger = Ledger(topology)
         self._spark = spark
         self._owns_spark = spark is None
@@ -77,7 +79,7 @@ class Run:
         self._first_layout = full_layout(topology, self.options.source_slots)
         self._stopped = threading.Event()
         self.clock = SteadyClock(self._stopped)
-        self._office: Office | None = None
+        self._driver: Driver | None = None
         self._drain, self._lock = Drain(self._asked_at_the_end), contextlib.ExitStack()
         self._feed = UtilisationFeed(self.counters, self._routing.use)
 
@@ -90,7 +92,7 @@ class Run:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock.enter_context(alone_in(self.folder))
         try:
-            self._open_office(self._open_spark())
+            self._open_driver(self._open_spark())
             if any(operator.grouping == "load_balancing" for operator in self.topology.operators.values()):
                 self._feed.start()
         except BaseException as error:
@@ -101,15 +103,15 @@ class Run:
 
     def stop(self, timeout_s: float = 30.0) -> bool:
         """Stop the sources, finish what is in flight within the time, end the query; whether all was finished."""
-        if self._office is None or self._stopped.is_set():
+        if self._driver is None or self._stopped.is_set():
             return True
         finished = False
         try:
             self.stop_sources()
             finished = self.failure is None and self.wait_drained(timeout_s)
             if finished:
-                self._routing.change(closing=True)
-                self._office.ask_all(2.0)
+                self._driver.close_operators()
+                self._driver.ask_all(2.0)
             else:
                 log.warning("stop: events were still in flight after %g s", timeout_s)
         finally:
@@ -118,8 +120,8 @@ class Run:
 
     def stop_sources(self) -> None:
         """Let no more events in; what is in flight goes on."""
-        if self._office is not None:
-            self._office.stop_sources()
+        if self._driver is not None:
+            self._driver.stop_sources()
 
     def stopped(self) -> bool:
         """Whether the run has ended."""
@@ -165,13 +167,13 @@ class Run:
         finishes what it has. If the next is not ready in time, everything goes on as it was, and an EngineError says
         so.
         """
-        office = self._at_work
+        driver = self._at_work
         check_pools(self.topology, pools, self.active)
-        return office.work.take_over(lay_out(self.topology, pools, self.options.source_slots))
+        return driver.work.take_over(lay_out(self.topology, pools, self.options.source_slots))
 
     def wait_settled(self, timeout_s: float) -> bool:
         """Wait until no earlier shift is at work any more; False if the time is over first."""
-        return self._office is None or self._office.work.wait_settled(timeout_s)
+        return self._driver is None or self._driver.work.wait_settled(timeout_s)
 
     @property
     def pools(self) -> dict[str, tuple[int, ...]]:
@@ -185,7 +187,7 @@ class Run:
 
     def counters(self) -> RunCounters:
         """What the run has done so far, as of the replicas' last reports."""
-        restarts = self._office.work.restarts if self._office is not None else 0
+        restarts = self._driver.work.restarts if self._driver is not None else 0
         return self._ledger.counters(self.clock.now(), self._routing.active, restarts)
 
     def fresh_counters(self, timeout_s: float = 0.5) -> RunCounters:
@@ -193,7 +195,7 @@ class Run:
         self._at_work.ask_all(timeout_s)
         return self.counters()
 
-    def places(self) -> dict[tuple[str, int], ReplicaPlace]:
+    def places(self) -> dict[ReplicaId, ReplicaPlace]:
         """On which executor, host and process each replica sits."""
         executors = executors_of(self._spark, self._layout) if self._spark is not None else {}
         return {
@@ -201,13 +203,13 @@ class Run:
             for key, place in self._ledger.places().items()
         }
 
-    def hosts(self) -> dict[tuple[str, int], str]:
+    def hosts(self) -> dict[ReplicaId, str]:
         """Where each replica sits, as it said itself: its worker, or its machine. Asks Spark nothing."""
         return {key: place.host for key, place in self._ledger.places().items()}
 
     def online_states(self) -> dict[str, dict[str, int]]:
         """For each operator whose grouping is online shuffle: how many of those who send to it are in which state."""
-        return self._office.online_states() if self._office is not None else {}
+        return self._driver.online_states() if self._driver is not None else {}
 
     def cut_channel(self, cut: bool) -> None:
         """Break the control channel, or let it come back: a fault, for tests."""
@@ -223,25 +225,25 @@ class Run:
     @property
     def epoch_s(self) -> float | None:
         """When the sources began."""
-        return self._routing.current.epoch_s
+        return self._driver.epoch_s if self._driver is not None else None
 
     @property
     def failure(self) -> EngineError | None:
         """Why the run has ended for good, if it has."""
-        return self._office.work.failure if self._office is not None else None
+        return self._driver.work.failure if self._driver is not None else None
 
     # ── parts ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
-    def _at_work(self) -> Office:
-        if self._office is None:
+    def _at_work(self) -> Driver:
+        if self._driver is None:
             raise EngineError("the run has not been started")
-        return self._office
+        return self._driver
 
     @property
     def _layout(self) -> Layout:
         """Of the shift at work."""
-        return self._office.work.layout if self._office is not None else self._first_layout
+        return self._driver.work.layout if self._driver is not None else self._first_layout
 
     def _open_spark(self) -> SparkSession:
         needed = self._first_layout.tasks if self.options.realtime else 1
@@ -255,10 +257,10 @@ class Run:
             check_session(self._spark, needed, settings)
         return self._spark
 
-    def _open_office(self, spark: SparkSession) -> None:
-        setup = Setup(self.topology, self.sources, self.options, spark, self.folder)
-        self._office = Office(setup, self._file, self._routing, self._ledger, self.clock)
-        self._office.open(self._first_layout)
+    def _open_driver(self, spark: SparkSession) -> None:
+        job = Job(self.id, self.topology, self.sources, self.options, spark, self.folder)
+        self._driver = Driver(job, self._file, self._server, self._routing, self._ledger, self.clock)
+        self._driver.open(self._first_layout)
 
     def _all_sent(self) -> bool:
         sent = self.counters().sources
@@ -279,7 +281,7 @@ class Run:
 
     def _asked(self) -> RunCounters | None:
         self._raise_if_failed()
-        return self.counters() if self._at_work.ask_all(1.0) and self._at_work.all_sent() else None
+        return self.counters() if self._at_work.ask_all(1.0) and self._at_work.work.all_sent() else None
 
     def _asked_at_the_end(self) -> RunCounters | None:
         counters = self._asked()
@@ -288,13 +290,12 @@ class Run:
     def _shut_down(self) -> None:
         self._stopped.set()
         self._feed.stop()
-        if self._office is not None:
-            self._office.end()
+        if self._driver is not None:
+            self._driver.end()
         if self._owns_spark and self._spark is not None:
             with contextlib.suppress(Exception):
                 self._spark.stop()
-        if self._office is not None:
-            self._office.close()
+        self._server.stop()
         self._lock.close()
         if self._own_folder and self.failure is None:
             shutil.rmtree(self.folder, ignore_errors=True)

@@ -5,21 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from penstock.engine.driver.channel import ControlServer
-from penstock.engine.driver.routing import RoutingTable
 from penstock.metrics.counters import RunCounters
 
 ROUND_EVERY_S = 0.05
-
-
-def ask_all(routing: RoutingTable, server: ControlServer, timeout_s: float, *, least: int = 1) -> bool:
-    """Have every connected process report now; whether all, and at least so many, have within the time."""
-    poll, deadline = routing.poll(), time.monotonic() + timeout_s
-    while not server.answered(poll, least):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.005)
-    return True
 
 
 class Drain:

@@ -12,13 +12,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from penstock.engine.protocol.messages import Report, Reports
-from penstock.engine.protocol.numbers import first_batch, shift_of
+from penstock.engine.protocol.progress import first_batch, shift_of
 from penstock.metrics.counters import OperatorCounters, ReplicaCounters, RunCounters, total
-from penstock.topology import Topology
+from penstock.topology import ReplicaId, Topology
 
 KEPT_BATCHES = 64  # batches that a late report may still change
-
-Replica = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +32,11 @@ class _Book:
     """The open batches of one shift, and where its replicas sit."""
 
     def __init__(self) -> None:
-        self.batches: dict[int, dict[Replica, ReplicaCounters]] = {}
+        self.batches: dict[int, dict[ReplicaId, ReplicaCounters]] = {}
         self.generations: dict[int, int] = {}  # of each open batch
         self.settled_before = 0
-        self.places: dict[Replica, Place] = {}
-        self.replaced: dict[Replica, tuple[int, int]] = {}  # the last batch that is done again, what it had processed
+        self.places: dict[ReplicaId, Place] = {}
+        self.replaced: dict[ReplicaId, tuple[int, int]] = {}  # the last batch that is done again, what it had processed
 
     def enter(self, report: Report, process: tuple[str, int]) -> None:
         """Take one report, unless a later generation does its batch again, or it has been added up."""
@@ -54,7 +52,7 @@ class _Book:
         self.batches.setdefault(batch, {})[replica] = report.counters
         self.places[replica] = Place(*process, batch)
 
-    def settle(self, before: int, into: dict[Replica, ReplicaCounters]) -> None:
+    def settle(self, before: int, into: dict[ReplicaId, ReplicaCounters]) -> None:
         """Add up the batches before that one; they change no more."""
         for batch in [b for b in self.batches if b < before]:
             for replica, counters in self.batches.pop(batch).items():
@@ -81,7 +79,7 @@ class Ledger:
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
         self._lock = threading.Lock()
-        self._settled: dict[Replica, ReplicaCounters] = defaultdict(ReplicaCounters)
+        self._settled: dict[ReplicaId, ReplicaCounters] = defaultdict(ReplicaCounters)
         self._books: dict[int, _Book] = defaultdict(_Book)  # by shift
         self._closed: set[int] = set()  # shifts whose reports count no more
         self._heard: dict[tuple[str, int], float] = {}  # when each process was last heard of
@@ -118,7 +116,7 @@ class Ledger:
             book = self._books.get(shift)
             return book.in_flight(self._topology.operators) if book is not None else (0, 0)
 
-    def newest(self, shift: int, slot: Replica) -> tuple[int, int]:
+    def newest(self, shift: int, slot: ReplicaId) -> tuple[int, int]:
         """A source slot's newest batch in a shift that is open, and how many events it has sent in it."""
         with self._lock:
             batches = self._books[shift].batches
@@ -126,19 +124,19 @@ class Ledger:
             counters = batches.get(batch, {}).get(slot)
             return batch, counters.processed if counters is not None else 0
 
-    def furthest(self, shift: int, slot: Replica) -> tuple[int, int]:
+    def furthest(self, shift: int, slot: ReplicaId) -> tuple[int, int]:
         """The same, but if its query has died and it has not come so far again: how far it had come before."""
         newest = self.newest(shift, slot)
         with self._lock:
             return max(newest, self._books[shift].replaced.get(slot, newest))
 
-    def places(self) -> dict[Replica, Place]:
+    def places(self) -> dict[ReplicaId, Place]:
         """Where each operator's replica of the current shift was last heard of."""
         with self._lock:
             places = self._books[self.current].places
             return {key: place for key, place in places.items() if key[0] in self._topology.operators}
 
-    def heard(self, generation: int) -> set[Replica]:
+    def heard(self, generation: int) -> set[ReplicaId]:
         """The replicas that have reported in this generation."""
         with self._lock:
             return {
@@ -177,8 +175,8 @@ class Ledger:
                 source_age_s[name] = max(source_age_s.get(name, 0.0), now_s - heard_s)
         return RunCounters(now_s, sources, operators, restarts, missing, source_age_s)
 
-    def _sums(self) -> dict[Replica, ReplicaCounters]:
-        sums: dict[Replica, ReplicaCounters] = defaultdict(ReplicaCounters)
+    def _sums(self) -> dict[ReplicaId, ReplicaCounters]:
+        sums: dict[ReplicaId, ReplicaCounters] = defaultdict(ReplicaCounters)
         for replica, counters in self._settled.items():
             sums[replica].add(counters)
         for book in self._books.values():

@@ -16,8 +16,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.engine.driver.supervisor import Supervisor
 from penstock.engine.plan.layout import Layout, lay_out
 from penstock.engine.plan.program import Edge, MicroBatch, Program
-from penstock.engine.plan.queries import Query, compile_program
-from penstock.engine.protocol.messages import OperatorRouting, Position, Question, TablesQuery
+from penstock.engine.plan.queries import compile_program
+from penstock.engine.protocol.messages import OperatorRouting, Position, Question, TablesQuery, Utilisations
 from penstock.errors import EngineError, InputError
 from penstock.topology import Topology
 
@@ -35,7 +35,7 @@ class MicroBatchQuery:
     frame: DataFrame
     checkpoint: Path
     topology: Topology
-    routing: Callable[[], Mapping[str, OperatorRouting]]  # with which the next batch begins
+    routing: Callable[[], tuple[Mapping[str, OperatorRouting], Utilisations]]  # with which the next batch begins
     finishing: bool = field(default=False, init=False)
     unfinished: bool = field(default=False, init=False)  # a batch has begun and not ended, whatever counters say
 
@@ -58,11 +58,11 @@ class MicroBatchQuery:
 
     def program_of(self, program: Program, batch: int) -> Program:
         """The program of one batch: over the replicas that are active now, which stay so while it lasts."""
-        routing, (source,) = self.routing(), self.topology.sources
+        (routing, used), (source,) = self.routing(), self.topology.sources
         active = {name: one.active for name, one in routing.items()}
         layout = lay_out(self.topology, active, source_slots=len(program.layout.stages[0]))
         edges = {sender: tuple(map(_fixed, out)) for sender, out in program.edges.items()}
-        return replace(program, layout=layout, routing=routing, edges=edges, microbatch=MicroBatch(batch, source))
+        return replace(program, layout=layout, routing=routing, edges=edges, microbatch=MicroBatch(batch, source, used))
 
 
 def _fixed(edge: Edge) -> Edge:
@@ -75,7 +75,7 @@ class MicroBatches:
 
     lasting = False  # Spark ends processes that have had no batch for a minute
 
-    def __init__(self, query: MicroBatchQuery, supervise: Callable[[int, Layout, Query], Supervisor]) -> None:
+    def __init__(self, query: MicroBatchQuery, supervise: Callable[[Layout], Supervisor]) -> None:
         self._query = query
         self._supervise = supervise
         self._supervisor: Supervisor
@@ -84,7 +84,7 @@ class MicroBatches:
     def open(self, layout: Layout) -> None:
         """Start the query."""
         self.layout = layout
-        self._supervisor = self._supervise(0, layout, self._query)
+        self._supervisor = self._supervise(layout)
         self._supervisor.start()
 
     def await_ready(self) -> None:
@@ -128,3 +128,6 @@ class MicroBatches:
     def wait_settled(self, timeout_s: float) -> bool:  # noqa: ARG002 - as of shifts
         """There is never an earlier shift."""
         return True
+
+    def renew(self, between: Callable[[], None]) -> None:
+        """Owners of key groups change between batches only: there is never a change to be taken back."""

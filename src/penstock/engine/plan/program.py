@@ -9,12 +9,11 @@ from typing import Any
 import cloudpickle
 
 from penstock.engine.plan.layout import Layout
-from penstock.engine.protocol.messages import OperatorRouting
+from penstock.engine.protocol.messages import OperatorRouting, Utilisations
 from penstock.grouping.names import WITH_STATE
 from penstock.grouping.online_shuffle import OnlineShuffleOptions
 from penstock.sources.base import Source
-from penstock.state.handover import Partition
-from penstock.topology import Operator, Topology
+from penstock.topology import Operator, ReplicaId, Topology
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Channel:
+class DriverAddress:
     """How a replica reaches the driver."""
 
     host: str
@@ -50,10 +49,11 @@ class Channel:
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """One batch of a DataFrame: its number, and the source whose events are its rows."""
+    """One batch of a DataFrame: its number, the source whose events are its rows, and how used replicas are."""
 
     number: int
     source: str
+    used: Utilisations = field(default_factory=Utilisations)
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Program:
     run: str
     generation: int
     layout: Layout
-    channel: Channel
+    driver: DriverAddress
     limits: Limits
     edges: Mapping[str, tuple[Edge, ...]]  # by sender
     senders: tuple[str, ...]  # sources and operators; bundles name their sender by its place here
@@ -82,11 +82,11 @@ class Program:
         """Whether stages run at once and batches are long, so that routing changes while a batch is at work."""
         return self.microbatch is None
 
-    def sending_partitions(self, receiver: str) -> list[Partition]:
+    def senders_to(self, receiver: str) -> list[ReplicaId]:
         """All that may send to the operator: slots of sources, replicas active or not."""
         senders = {sender for sender, edges in self.edges.items() for edge in edges if edge.receiver == receiver}
-        slots = [slot for stage in self.layout.stages for slot in stage]
-        return [(slot.operator, slot.replica) for slot in slots if slot.operator in senders and slot.operator]
+        every = [one for stage in self.layout.stages for one in stage]
+        return [one.id for one in every if one.id is not None and one.operator in senders]
 
     def needs_tables(self, name: str) -> bool:
         """Whether the source or operator keeps state, or sends to one that does."""

@@ -15,6 +15,7 @@ import numpy as np
 from penstock.engine.plan.program import Program
 from penstock.engine.protocol.bundle import HASH, Events, read_header, read_marker
 from penstock.engine.protocol.messages import Report, StateReport, TablesQuery
+from penstock.engine.protocol.progress import Phase
 from penstock.engine.worker.agent import Role
 from penstock.engine.worker.inbox import Arrival
 from penstock.engine.worker.lifecycle import Opened
@@ -80,7 +81,7 @@ class StatefulReplica:
     def begin(self, table: Table, role: Role) -> None:
         """Load what the replica owns, and take part in hand-overs from now on."""
         mine = self._report
-        self._side = ReceivingSide(mine.replica, table, self._program.sending_partitions(mine.operator))
+        self._side = ReceivingSide(mine.replica, table, self._program.senders_to(mine.operator))
         self._load(table)
         self._begun = True
         self.count()
@@ -124,7 +125,7 @@ class StatefulReplica:
         """Write the batch's segment; what is here may be gone after that, and the batch be committed."""
         if self._over:
             return
-        mine, last = self._report, self._told_over()
+        mine, last = self._report, self._is_to_write()
         self._state.expire()
         self._files.write(SegmentName(mine.batch, mine.generation, mine.replica), self._compaction.parts(self._state))
         self._state.settle()
@@ -184,20 +185,21 @@ class StatefulReplica:
         """The owners of key groups have changed, says the agent's thread."""
         self._woken.set()
 
-    def turn(self, arrival: Arrival) -> None:
+    def heed(self, arrival: Arrival) -> None:
         """A marker, or news of the table: there may be state to give and to take now."""
         if arrival.bundle:
             marker = read_marker(arrival.bundle)
             sender = self._program.senders[read_header(arrival.bundle).sender]
             self._side.mark(marker.version, (sender, marker.replica))
         self._hear(self._routed())
-        if self._told_over():
+        if self._is_to_write():
             self.write()
             self._agent.wake()
 
-    def _told_over(self) -> bool:
+    def _is_to_write(self) -> bool:
         """Whether the driver has said that this shift has nothing left to do but to write its state."""
-        return self._agent.routing.over == self._report.generation
+        mine = self._agent.progress.of(self._program.shift)
+        return mine.phase is Phase.WRITING and mine.generation == self._report.generation
 
     @property
     def moving(self) -> bool:

@@ -12,8 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.engine.plan.program import Program
+from penstock.engine.plan.program import MicroBatch, Program
 from penstock.engine.protocol.messages import Report, Routing, TablesQuery
+from penstock.engine.protocol.progress import not_heard
 from penstock.engine.worker.agent import Agent, Role, agent_for
 from penstock.engine.worker.outbox import Outbox
 from penstock.metrics.counters import ReplicaCounters
@@ -23,9 +24,10 @@ from penstock.state.handover import Table
 class FixedAgent:
     """What a replica hears in a micro-batch: always the same; what it reports goes to the driver as ever."""
 
-    def __init__(self, agent: Agent, program: Program) -> None:
-        self._agent = agent
+    def __init__(self, agent: Agent, program: Program, batch: MicroBatch) -> None:
         self.routing = Routing(0, dict(program.routing))
+        self.used = batch.used
+        self.progress = not_heard()
         self.join = agent.join
         self.wake = agent.wake
 
@@ -44,7 +46,7 @@ AnyAgent = Agent | FixedAgent
 def agent_of(program: Program) -> AnyAgent:
     """Through whom a replica hears and reports."""
     agent = agent_for(program)
-    return agent if program.realtime else FixedAgent(agent, program)
+    return agent if program.microbatch is None else FixedAgent(agent, program, program.microbatch)
 
 
 def send_rows(program: Program, partition: int, batch: int, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
@@ -60,6 +62,6 @@ def send_rows(program: Program, partition: int, batch: int, batches: Iterable[An
             outbox.add_one(f"{batch}-{partition}-{row}", now, event)
             row += 1
         counters.processed = row
-        if (out := outbox.rows(agent.routing)) is not None:
+        if (out := outbox.rows(agent.routing, agent.used)) is not None:
             yield out
     agent.wake()

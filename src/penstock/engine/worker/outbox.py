@@ -9,13 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.engine.online.mailbox import Mailbox
-from penstock.engine.online.online_wire import OnlineSender, OnlineWire
+from penstock.engine.online.sender import OnlineSender, OnlineWire
 from penstock.engine.plan.program import Edge, Program
 from penstock.engine.protocol.bundle import NUDGE
-from penstock.engine.protocol.messages import Routing
-from penstock.engine.protocol.numbers import first_batch
-from penstock.engine.worker.keyed_wire import KeyedSender, KeyedWire
-from penstock.engine.worker.wire import Wire
+from penstock.engine.protocol.messages import Routing, Utilisations
+from penstock.engine.protocol.progress import first_batch
+from penstock.engine.worker.wire import KeyedSender, KeyedWire, Wire
 from penstock.errors import EngineError
 from penstock.grouping.names import WITH_STATE
 from penstock.metrics.counters import ReplicaCounters
@@ -23,6 +22,7 @@ from penstock.state.handover import Table
 from penstock.topology.operator import To
 
 _ARROW = pa.schema([("partition", pa.int32()), ("bundle", pa.binary())])
+UNKNOWN = Utilisations()
 WARM_UP_ROUNDS = 25
 WARM_UP_PAUSE_S = 0.02
 
@@ -94,7 +94,7 @@ class Outbox:
         label = self._program.labels[self._name]
         raise EngineError(f"{label}: emits to {stream!r}; its streams are {', '.join(self.streams)}")
 
-    def rows(self, routing: Routing) -> pa.RecordBatch | None:
+    def rows(self, routing: Routing, used: Utilisations = UNKNOWN) -> pa.RecordBatch | None:
         """Everything that waits, as rows for the next stage, each bundle with a nudge behind it."""
         partitions: list[int] = []
         bundles: list[bytes] = []
@@ -107,7 +107,7 @@ class Outbox:
                 continue
             sent, receiver = self._counters.sent, wire.edge.receiver
             sent[receiver] = sent.get(receiver, 0) + len(wire.events)
-            wire.route(routing, self._name)
+            wire.route(routing, used, self._name)
             for partition, bundle in self._leave(wire):
                 partitions.append(partition)
                 bundles.append(bundle)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.engine.online.online_replica import online_replica
+from penstock.engine.online.receiver import online_receiver
 from penstock.engine.plan.program import Program
 from penstock.engine.protocol.bundle import Events, Unpacker, read_header
 from penstock.engine.protocol.messages import Report, TablesQuery
@@ -44,7 +44,7 @@ class OperatorReplica:
         self._unpack = Unpacker(self._operator.event_type)
         sink = not program.edges[name]
         self._processing = Processing(self._operator, program.limits.t_out_s, self._outbox, self._counters, sink=sink)
-        self._processing.online = self._online = online_replica(program, name, self._outbox.mail)
+        self._processing.online = self._online = online_receiver(program, name, self._outbox.mail)
         self._report = report_of(program, name, replica, batch, self._counters)
         self._tables: dict[str, Table] = {}
         self._stateful: StatefulReplica | None = None
@@ -82,7 +82,7 @@ class OperatorReplica:
         if self._stateful is not None:
             role.on_tables = self._stateful.wake
             yield from self._play(self._stateful.end(), inbox)
-        if (rows := outbox.rows(self._agent.routing)) is not None:
+        if (rows := outbox.rows(agent.routing, agent.used)) is not None:
             yield rows
         role.on_tables = None
         if self._stateful is not None:
@@ -104,7 +104,7 @@ class OperatorReplica:
                 self._stateful.move(events)
                 stop = len(events.ids)
             if time.perf_counter() - self._flushed >= flush_s(inbox.waiting) or (index >= stop and inbox.empty()):
-                if (rows := self._outbox.rows(self._agent.routing)) is not None:
+                if (rows := self._outbox.rows(self._agent.routing, self._agent.used)) is not None:
                     yield rows
                 self._flushed = time.perf_counter()
             if index >= stop:
@@ -125,7 +125,7 @@ class OperatorReplica:
     def _await_turn(self) -> None:
         """Where order counts: process nothing before the shift before has finished."""
         if self._operator.spec.in_order:
-            while self._agent.routing.turn < self._program.shift and not self._inbox.broken:
+            while not self._agent.progress.is_turn_of(self._program.shift) and not self._inbox.broken:
                 time.sleep(TURN_S)
 
     def _next(self, inbox: Inbox) -> Events[Any] | None:
@@ -137,7 +137,7 @@ class OperatorReplica:
             return None
         if not arrival.count:
             if self._stateful is not None:
-                self._stateful.turn(arrival)
+                self._stateful.heed(arrival)
             return Events([], [], [])
         events = self._decode(arrival)
         if self._stateful is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.engine.plan.program import Program
 from penstock.engine.protocol.bundle import read_header
-from penstock.engine.protocol.numbers import first_batch
+from penstock.engine.protocol.progress import first_batch
 from penstock.engine.worker.outbox import nudged_rows
 
 Batches = Iterable[Any]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.engine.driver.ledger import KEPT_BATCHES, Ledger, Place
 from penstock.engine.protocol.messages import Report, Reports
-from penstock.engine.protocol.numbers import first_batch
+from penstock.engine.protocol.progress import first_batch
 from penstock.metrics.counters import ReplicaCounters, RunCounters
 from penstock.topology import Topology
 

@@ -20,6 +20,8 @@ from penstock.sources import FileSource, TraceSource
 from penstock.topology import Topology
 from penstock.workload import constant
 
+from ..made import Published
+
 
 class Plan:
     """What Spark is given to do; the test looks on, or breaks it."""
@@ -49,7 +51,7 @@ class Plant:
         topology = Topology("t", pool=3)
         first = topology.operator("o", print, inputs=topology.source("s"))
         topology.operator("end", print, inputs=first, grouping="online_shuffle")
-        self.table = RoutingTable(topology, {})
+        self.table = RoutingTable(topology, {}, Published())
         self.seen: list[bool] = []  # whether a batch was in flight when it asked for the routing
         self.query = MicroBatchQuery(None, Path(), topology, self._routing)  # type: ignore[arg-type]
         self.plan = Plan(self.query)
@@ -58,7 +60,7 @@ class Plant:
 
     def _routing(self) -> Any:
         self.seen.append(self.query.unfinished)
-        return self.table.current.operators
+        return self.table.current.operators, self.table.used
 
     def _compile(self, rows: Any, program: Program) -> Plan:
         self.plan.programs.append(program)
@@ -117,7 +119,10 @@ def test_every_batch_is_laid_out_over_the_replicas_that_are_active_then(plant: P
     before, after = plant.plan.programs
     assert [one.layout.replicas("o") for one in (before, after)] == [(0,), (2, 1)]
     assert after.routing["o"].active == (2, 1)
-    assert (before.microbatch, after.microbatch) == (MicroBatch(4, "s"), MicroBatch(5, "s"))
+    assert (before.microbatch, after.microbatch) == (
+        MicroBatch(4, "s", plant.table.used),
+        MicroBatch(5, "s", plant.table.used),
+    )
     assert len(after.layout.stages[0]) == 2
 
 
@@ -147,7 +152,7 @@ class Watched:
 
 def test_one_query_under_one_supervisor(plant: Plant) -> None:
     watched = Watched()
-    work = MicroBatches(plant.query, lambda shift, layout, query: watched)  # type: ignore[arg-type,return-value]
+    work = MicroBatches(plant.query, lambda layout: watched)  # type: ignore[arg-type,return-value]
     work.open(plant.program.layout)
     work.await_ready()
     assert (work.layout, str(work.failure), work.restarts) == (plant.program.layout, "it died", 3)
@@ -160,7 +165,7 @@ def test_one_query_under_one_supervisor(plant: Plant) -> None:
 
 
 def test_what_only_shifts_can_do_is_refused(plant: Plant) -> None:
-    work = MicroBatches(plant.query, lambda shift, layout, query: Watched())  # type: ignore[arg-type,return-value]
+    work = MicroBatches(plant.query, lambda layout: Watched())  # type: ignore[arg-type,return-value]
     with pytest.raises(InputError, match="in micro-batch mode every batch is laid out anew over the active replicas"):
         work.take_over(plant.program.layout)
     with pytest.raises(EngineError, match="a replica asked in micro-batch mode"):

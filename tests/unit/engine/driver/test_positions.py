@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.engine.driver.positions import KEPT_BATCHES, Positions
-from penstock.engine.protocol.numbers import first_batch
+from penstock.engine.protocol.progress import first_batch
 from penstock.errors import EngineError
 
 SLOT = ("tweets", 0)

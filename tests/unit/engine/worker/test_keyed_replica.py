@@ -16,6 +16,7 @@ import pytest
 from penstock.engine.plan.program import Limits, MicroBatch
 from penstock.engine.protocol.bundle import HASH, Events, Header, Keys, Marker, pack, pack_marker
 from penstock.engine.protocol.messages import OperatorRouting, Routing, TablesQuery
+from penstock.engine.protocol.progress import Phase, Progress, ShiftState
 from penstock.engine.worker import keyed_replica
 from penstock.engine.worker.replica import OperatorReplica
 from penstock.errors import EngineError
@@ -24,6 +25,8 @@ from penstock.state.files import StateFiles
 from penstock.state.handover import Table
 from penstock.state.segments import SegmentName
 from penstock.topology import Topology
+
+from ..made import LONG_AGO
 
 Driver = Any
 Tools = SimpleNamespace
@@ -70,7 +73,7 @@ class Table1:
     def __init__(self, driver: Driver, *owners: int) -> None:
         self.driver, self.begin, self.end = driver, Table(1, owners), Table(1, owners)
         self.published = 1
-        driver.server.on_tables = self.answer
+        driver.tables = self.answer
 
     def answer(self, question: TablesQuery) -> dict[str, Table]:
         return {"count": self.end if question.ending else self.begin}
@@ -255,7 +258,7 @@ def test_a_gainer_waits_at_the_end_of_the_batch(world: World) -> None:
             return {"count": table}
         return world.tables.answer(question)
 
-    world.driver.server.on_tables = answer
+    world.driver.tables = answer
     assert counts(world.run(of(1), batch=1, replica=1)) == [2]
     assert len(asked) == 1
 
@@ -274,8 +277,7 @@ def test_the_end_of_a_batch_is_not_taken_for_the_end_of_the_shift(world: World) 
 
     def over() -> None:
         assert not said_written(world)
-        routing = {"count": OperatorRouting((0,), table=Table(1, (0, 0, 1, 1))), "end": OperatorRouting((0,))}
-        world.driver.server.publish(Routing(5, routing, over=0))
+        world.driver.server.publish(Progress(5, {0: ShiftState(Phase.WRITING, 5, generation=0)}, LONG_AGO))
         world.tools.until(lambda: said_written(world))
         assert (world.folder / "count" / "1.0.0").exists()
 

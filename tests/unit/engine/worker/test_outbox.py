@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.engine.plan.layout import lay_out
 from penstock.engine.plan.program import MicroBatch, Program
-from penstock.engine.protocol.messages import OperatorRouting, Routing
+from penstock.engine.protocol.messages import OperatorRouting, Routing, Used, Utilisations
 from penstock.engine.worker.outbox import Outbox
 from penstock.engine.worker.wire import BUNDLE_EVENTS
 from penstock.errors import EngineError
@@ -75,8 +75,8 @@ def test_load_balancing_follows_the_published_utilisation(tools: Tools) -> None:
     outbox = outbox_of(program)
     for number in range(4):
         outbox.add_one(str(number), 0.0, number)
-    used = OperatorRouting((0, 1), utilisation={0: 0.9, 1: 0.1}, step=0.01, interval=1)
-    rows = outbox.rows(Routing(1, dict(program.routing) | {"second": used}))
+    routing = Routing(1, dict(program.routing) | {"second": OperatorRouting((0, 1))})
+    rows = outbox.rows(routing, Utilisations(1, {"second": Used({0: 0.9, 1: 0.1}, 0.01, 1)}))
     assert set(replicas_of(tools, rows).values()) == {1}
 
 

@@ -14,14 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.engine.protocol.messages import BatchEnd, Halted, Routing, StartQuery
+from penstock.engine.protocol.messages import BatchEnd, Halted, StartQuery
+from penstock.engine.protocol.progress import Phase
 from penstock.engine.worker.source_slot import CHUNK, BatchEnding, SourceSlot
 from penstock.topology import Topology
 
+from ..made import LONG_AGO, progress
+
 Driver = Any
 Tools = SimpleNamespace
-
-LONG_AGO = 1000.0
 
 
 @dataclass
@@ -92,9 +93,8 @@ def sent_by(tools: Tools, slot: SourceSlot, batch: SparkBatch, count: int) -> li
 # ── real-time ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def realtime(driver: Driver, source: Any, *, slots: int = 1, **routing: Any) -> Any:
-    routing.setdefault("epoch_s", LONG_AGO)
-    return driver.program(app(), sources={"events": source}, slots=slots, routing=routing)
+def realtime(driver: Driver, source: Any, *, slots: int = 1, **now: Any) -> Any:
+    return driver.program(app(), sources={"events": source}, slots=slots, progress=progress(1, **now))
 
 
 def test_a_batch_starts_where_the_driver_says_and_tells_where_it_ended(driver: Driver, tools: Tools) -> None:
@@ -139,7 +139,7 @@ def test_events_without_a_due_time_are_born_when_they_are_sent(driver: Driver, t
 
 def test_ids_of_two_sources_are_told_apart(driver: Driver, tools: Tools) -> None:
     sources = {name: Numbers(2) for name in ("one", "other")}
-    program = driver.program(app(*sources), sources=sources, slots=2, routing={"epoch_s": LONG_AGO})
+    program = driver.program(app(*sources), sources=sources, slots=2, progress=progress(1))
     ids = []
     for name, slot in (("one", 0), ("one", 1), ("other", 0), ("other", 1)):
         batch = SparkBatch()
@@ -170,7 +170,7 @@ def test_whatever_is_due_is_shared_without_gap(due: int, slots: int) -> None:
         slot = SourceSlot.__new__(SourceSlot)
         slot._slot, slot._slots, slot._source = number, slots, SimpleNamespace(due=lambda _: due)  # type: ignore[assignment]
         slot._program, slot._until, slot._position = SimpleNamespace(shift=0), None, 0  # type: ignore[assignment]
-        count = slot._due(SimpleNamespace(epoch_s=0.0, stopping=False, shift=0))  # type: ignore[arg-type]
+        count = slot._due(progress(1, epoch_s=0.0))
         shared += [slot._number(position) for position in range(count)]
     assert sorted(shared) == list(range(due))
 
@@ -185,16 +185,16 @@ def test_the_next_batch_goes_on_where_the_last_one_ended(driver: Driver, tools: 
 
 
 @pytest.mark.parametrize(
-    "routing",
-    [{"epoch_s": None}, {"epoch_s": time.time() + 3600}, {"stopping": True}],
-    ids=["no-epoch", "before-the-epoch", "stopping"],
+    "now",
+    [{"epoch_s": None}, {"epoch_s": time.time() + 3600}, {"phase": Phase.HALTED}],
+    ids=["no-epoch", "before-the-epoch", "halted"],
 )
 def test_nothing_is_sent_before_the_epoch_or_after_the_sources_are_stopped(
-    driver: Driver, tools: Tools, routing: dict[str, Any]
+    driver: Driver, tools: Tools, now: dict[str, Any]
 ) -> None:
     driver.starts["events", 0] = 4
-    slot = SourceSlot(realtime(driver, Numbers(10), **routing), "events", 0, 1)
-    tools.until(lambda: slot._agent.routing.version == 1)
+    slot = SourceSlot(realtime(driver, Numbers(10), **now), "events", 0, 1)
+    tools.until(lambda: slot._agent.progress.version == 1)
     batch = SparkBatch()
     with batch.ending_in(0.1):
         assert sent_by(tools, slot, batch, 1) == []
@@ -206,7 +206,7 @@ def test_nothing_is_sent_before_the_epoch_or_after_the_sources_are_stopped(
 
 def test_a_slot_of_the_next_shift_asks_for_nothing_before_its_turn(driver: Driver, tools: Tools) -> None:
     slot = SourceSlot(replace(realtime(driver, Numbers(10)), shift=1), "events", 0, 10**9)
-    tools.until(lambda: slot._agent.routing.version == 1)
+    tools.until(lambda: slot._agent.progress.version == 1)
     batch = SparkBatch()
     with batch.ending_in(0.1):
         assert sent_by(tools, slot, batch, 1) == []
@@ -215,8 +215,8 @@ def test_a_slot_of_the_next_shift_asks_for_nothing_before_its_turn(driver: Drive
 
 def test_a_slot_that_is_to_stop_says_where_it_is_once(driver: Driver, tools: Tools) -> None:
     driver.starts["events", 0] = 4
-    slot = SourceSlot(realtime(driver, Numbers(10), stopping=True), "events", 0, 1)
-    tools.until(lambda: slot._agent.routing.version == 1)
+    slot = SourceSlot(realtime(driver, Numbers(10), phase=Phase.HALTED), "events", 0, 1)
+    tools.until(lambda: slot._agent.progress.version == 1)
     batch = SparkBatch()
     with batch.ending_in(0.3):
         assert sent_by(tools, slot, batch, 1) == []
@@ -224,42 +224,42 @@ def test_a_slot_that_is_to_stop_says_where_it_is_once(driver: Driver, tools: Too
 
 
 def test_a_slot_says_so_again_when_it_is_stopped_again(driver: Driver, tools: Tools) -> None:
-    program = realtime(driver, Numbers(5), stopping=True)
+    program = realtime(driver, Numbers(5), phase=Phase.HALTED)
     slot = SourceSlot(program, "events", 0, 1)
     batch, sent = SparkBatch(), []
     working = threading.Thread(target=lambda: sent.extend(sent_by(tools, slot, batch, 99)))
     working.start()
     tools.until(lambda: len(driver.halts) == 1)
-    driver.server.publish(Routing(2, dict(program.routing), epoch_s=LONG_AGO))
+    driver.server.publish(progress(2))
     tools.until(lambda: slot._position == 5)
-    driver.server.publish(Routing(3, dict(program.routing), epoch_s=LONG_AGO, stopping=True))
+    driver.server.publish(progress(3, Phase.HALTED))
     tools.until(lambda: len(driver.halts) == 2)
     batch.end()
     working.join()
     assert sent == [0, 1, 2, 3, 4]
-    assert [(halt.position, halt.version) for halt in driver.halts] == [(0, 1), (5, 3)]
+    assert [(halt.position, halt.since) for halt in driver.halts] == [(0, 1), (5, 3)]
 
 
 def test_a_slot_that_did_not_see_the_time_between_two_stops_says_so_again(driver: Driver, tools: Tools) -> None:
     """A take-over had failed, and the run was stopped before the slot had looked; it never said where it stood."""
-    program = realtime(driver, Numbers(5), stopping=True, stops=1)
+    program = realtime(driver, Numbers(5), phase=Phase.HALTED)
     slot = SourceSlot(program, "events", 0, 1)
     batch = SparkBatch()
     working = threading.Thread(target=lambda: sent_by(tools, slot, batch, 99))
     working.start()
     tools.until(lambda: len(driver.halts) == 1)
-    driver.server.publish(Routing(3, dict(program.routing), epoch_s=LONG_AGO, stopping=True, stops=2))
+    driver.server.publish(progress(3, Phase.HALTED))
     tools.until(lambda: len(driver.halts) == 2)
     batch.end()
     working.join()
-    assert [halt.version for halt in driver.halts] == [1, 3]
+    assert [halt.since for halt in driver.halts] == [1, 3]
 
 
 def test_after_another_shift_took_over_only_what_was_sent_before_is_sent_again(driver: Driver, tools: Tools) -> None:
     """A shift that dies while it finishes does its batch again, and leaves the rest to the next."""
     driver.starts["events", 0], driver.until = 2, 5
-    slot = SourceSlot(realtime(driver, Numbers(10), shift=1), "events", 0, 1)
-    tools.until(lambda: slot._agent.routing.version == 1)
+    slot = SourceSlot(realtime(driver, Numbers(10), phase=Phase.FINISHING), "events", 0, 1)
+    tools.until(lambda: slot._agent.progress.version == 1)
     batch = SparkBatch()
     with batch.ending_in(0.3):
         assert sent_by(tools, slot, batch, 99) == [2, 3, 4]
@@ -269,8 +269,8 @@ def test_a_slot_that_starts_again_while_sources_are_stopped_goes_to_where_it_had
     driver: Driver, tools: Tools
 ) -> None:
     driver.starts["events", 0], driver.until = 2, 5
-    slot = SourceSlot(realtime(driver, Numbers(10), stopping=True), "events", 0, 1)
-    tools.until(lambda: slot._agent.routing.version == 1)
+    slot = SourceSlot(realtime(driver, Numbers(10), phase=Phase.HALTED), "events", 0, 1)
+    tools.until(lambda: slot._agent.progress.version == 1)
     batch = SparkBatch()
     with batch.ending_in(0.3):
         assert sent_by(tools, slot, batch, 99) == [2, 3, 4]
@@ -280,8 +280,8 @@ def test_a_slot_that_starts_again_while_sources_are_stopped_goes_to_where_it_had
 def test_a_slot_that_halts_too_early_is_told_how_far_to_go(driver: Driver, tools: Tools) -> None:
     """It had sent more before its query died."""
     driver.starts["events", 0], driver.halt_at = 2, 6
-    slot = SourceSlot(realtime(driver, Numbers(10), stopping=True), "events", 0, 1)
-    tools.until(lambda: slot._agent.routing.version == 1)
+    slot = SourceSlot(realtime(driver, Numbers(10), phase=Phase.HALTED), "events", 0, 1)
+    tools.until(lambda: slot._agent.progress.version == 1)
     batch = SparkBatch()
     with batch.ending_in(0.3):
         assert sent_by(tools, slot, batch, 99) == [2, 3, 4, 5]
@@ -290,13 +290,13 @@ def test_a_slot_that_halts_too_early_is_told_how_far_to_go(driver: Driver, tools
 def test_a_slot_that_may_send_goes_on_from_where_it_had_to_halt(driver: Driver, tools: Tools) -> None:
     """A take-over that failed: sources go on as before."""
     driver.until = 2
-    program = realtime(driver, Numbers(5), stopping=True)
+    program = realtime(driver, Numbers(5), phase=Phase.HALTED)
     slot = SourceSlot(program, "events", 0, 1)
     batch, sent = SparkBatch(), []
     working = threading.Thread(target=lambda: sent.extend(sent_by(tools, slot, batch, 5)))
     working.start()
     tools.until(lambda: slot._position == 2)
-    driver.server.publish(Routing(2, dict(program.routing), epoch_s=LONG_AGO))
+    driver.server.publish(progress(2))
     working.join(5)
     batch.end()
     assert sent == [0, 1, 2, 3, 4]

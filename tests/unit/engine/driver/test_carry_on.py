@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.driver.positions import Positions
-from penstock.engine.driver.resuming import Resumed, carry_on
-from penstock.engine.protocol.numbers import first_batch
-from penstock.engine.run_file import next_batch
+from penstock.engine.driver.positions import Positions, Resumed, carry_on, next_batch
+from penstock.engine.protocol.progress import first_batch
 from penstock.state.files import StateFiles
 from penstock.state.segments import SegmentName
 
