@@ -18,11 +18,10 @@ from penstock.control.clock import SteadyClock
 from penstock.control.utilisation_feed import UtilisationFeed
 from penstock.engine.binding import AnySource, bind_sources
 from penstock.engine.driver.channel import SILENT_S, ControlServer
-from penstock.engine.driver.drain import Drain
 from penstock.engine.driver.driver import Driver, ReplicaPlace, executors_of
-from penstock.engine.driver.ledger import Ledger
 from penstock.engine.driver.routing import RoutingTable
 from penstock.engine.driver.shifts import check_pools
+from penstock.engine.driver.tally import Drain, Tally
 from penstock.engine.options import RunOptions
 from penstock.engine.plan.job import Job
 from penstock.engine.plan.layout import Layout, full_layout, lay_out
@@ -72,7 +71,7 @@ class Run:
         self.carried_on = self._file.generation + 1  # starts of the query under earlier drivers; 0 for a new run
         self._server = ControlServer(self.id, silent_s=max(SILENT_S, SILENT_REPORTS * self.options.report_every_s))
         self._routing = RoutingTable(topology, replicas or {}, self._server)
-        self._ledger = Ledger(topology)
+        self._tally = Tally(topology)
         self._spark = spark
         self._owns_spark = spark is None
         self._own_folder = self.options.folder is None
@@ -188,7 +187,7 @@ class Run:
     def counters(self) -> RunCounters:
         """What the run has done so far, as of the replicas' last reports."""
         restarts = self._driver.work.restarts if self._driver is not None else 0
-        return self._ledger.counters(self.clock.now(), self._routing.active, restarts)
+        return self._tally.counters(self.clock.now(), self._routing.active, restarts)
 
     def fresh_counters(self, timeout_s: float = 0.5) -> RunCounters:
         """The counters after asking every replica to report now; those that do not answer in time show by their age."""
@@ -200,12 +199,12 @@ class Run:
         executors = executors_of(self._spark, self._layout) if self._spark is not None else {}
         return {
             key: ReplicaPlace(executors.get(key), place.host, place.pid, place.batch)
-            for key, place in self._ledger.places().items()
+            for key, place in self._tally.places().items()
         }
 
     def hosts(self) -> dict[ReplicaId, str]:
         """Where each replica sits, as it said itself: its worker, or its machine. Asks Spark nothing."""
-        return {key: place.host for key, place in self._ledger.places().items()}
+        return {key: place.host for key, place in self._tally.places().items()}
 
     def online_states(self) -> dict[str, dict[str, int]]:
         """For each operator whose grouping is online shuffle: how many of those who send to it are in which state."""
@@ -259,7 +258,7 @@ class Run:
 
     def _open_driver(self, spark: SparkSession) -> None:
         job = Job(self.id, self.topology, self.sources, self.options, spark, self.folder)
-        self._driver = Driver(job, self._file, self._server, self._routing, self._ledger, self.clock)
+        self._driver = Driver(job, self._file, self._server, self._routing, self._tally, self.clock)
         self._driver.open(self._first_layout)
 
     def _all_sent(self) -> bool:

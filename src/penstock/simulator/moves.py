@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.metrics.latency import LatencyHistogram
 from penstock.simulator.arrays import Floats, Ints, Routes
-from penstock.state.key_groups import first_owners, reassigned
+from penstock.state.owners import first_owners, reassigned
 
 
 class Handing(NamedTuple):

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.state.key_groups import Owners, reassigned
+from penstock.state.owners import Owners, reassigned
 from penstock.topology.replica_id import ReplicaId
 
 

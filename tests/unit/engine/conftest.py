@@ -37,7 +37,7 @@ from penstock.engine.worker.agent import Agent
 from penstock.engine.worker.replica import OperatorReplica
 from penstock.metrics.counters import ReplicaCounters
 from penstock.state.handover import Table
-from penstock.state.key_groups import first_owners
+from penstock.state.owners import first_owners
 from penstock.topology import Topology
 from penstock.topology.event_type import event_type
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from penstock.engine.protocol.messages import Notice, OperatorRouting, Report, Routing
 from penstock.engine.protocol.progress import Phase, Progress, ShiftState
-from penstock.engine.worker.agent import Role
+from penstock.engine.worker.role import Role
 from penstock.metrics.counters import ReplicaCounters
 from penstock.topology import Context, Topology
 

@@ -118,11 +118,11 @@ from penstock.engine.online.mailbox import Mailbox
 from penstock.engine.protocol.messages import Report
 from penstock.engine.online.receiver import OnlineReceiver
 from penstock.grouping import Receivers, Sender, kernels, make_grouping, warm_up
-from penstock.grouping.online_shuffle import OnlineShuffleOptions, Sketch, replica, scheduler
+from penstock.grouping.online_shuffle import OnlineShuffleOptions, Sketch, scheduler, sketchers
 from penstock.metrics.counters import ReplicaCounters
 
 def compiled():
-    modules = (kernels, replica, scheduler)
+    modules = (kernels, scheduler, sketchers)
     return sum(len(getattr(one, "signatures", ())) for module in modules for one in vars(module).values())
 
 warm_up()

@@ -11,7 +11,7 @@ from penstock.grouping import KeyGroups, Receivers
 from penstock.simulator.model import Facts, build_model
 from penstock.simulator.options import SimulationOptions
 from penstock.simulator.plant import Plant
-from penstock.state.key_groups import first_owners, reassigned
+from penstock.state.owners import first_owners, reassigned
 from penstock.topology import Topology
 
 from .cases import Given

@@ -14,13 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.control.clock import SteadyClock
 from penstock.engine.driver.channel import ControlServer
 from penstock.engine.driver.handovers import Handovers
-from penstock.engine.driver.ledger import Ledger
 from penstock.engine.driver.microbatch import MicroBatches, MicroBatchQuery
 from penstock.engine.driver.phases import Phases
 from penstock.engine.driver.positions import Positions, carry_on, next_batch
 from penstock.engine.driver.routing import RoutingTable
 from penstock.engine.driver.shifts import Shifts
 from penstock.engine.driver.supervisor import Supervisor
+from penstock.engine.driver.tally import Tally
 from penstock.engine.online.exchange import Exchange
 from penstock.engine.plan.job import Job
 from penstock.engine.plan.layout import Layout
@@ -97,20 +97,20 @@ class Driver:
     """Listens from the beginning; `open` starts what is to be at work."""
 
     def __init__(
-        self, job: Job, file: RunFile, server: ControlServer, routing: RoutingTable, ledger: Ledger, clock: SteadyClock
+        self, job: Job, file: RunFile, server: ControlServer, routing: RoutingTable, tally: Tally, clock: SteadyClock
     ) -> None:
         self._job = job
         self._file = file
         self._server = server
         self._routing = routing
-        self._ledger = ledger
+        self._tally = tally
         self._clock = clock
         self._exchange = Exchange()
         self._generations = itertools.count(file.generation + 1)
         self._files = job.state_files()
         self._handovers = Handovers(routing, self._files, job.options.handover_timeout_s, self._roll_back)
         self._positions = Positions(job.folder / "positions.json")
-        self._phases = Phases(ledger, self._positions, server)
+        self._phases = Phases(tally, self._positions, server)
         self.ready_within_s, self.log_file = job.options.start_timeout_s, job.folder / "spark.log"
         self.begin: Mapping[ReplicaId, int] = {}  # behind what earlier drivers of the run have sent
         self.work: Work = self._shifts() if job.options.realtime else self._microbatches()
@@ -173,9 +173,9 @@ class Driver:
 
     def hear(self, reports: Reports) -> list[OnlineNews]:
         """Take reports; what is new to who reports."""
-        self._ledger.enter(reports, self._clock.now())
+        self._tally.enter(reports, self._clock.now())
         self._handovers.hear(reports)
-        reports.online = [one for one in reports.online if shift_of(one.batch) == self._ledger.current]
+        reports.online = [one for one in reports.online if shift_of(one.batch) == self._tally.current]
         return self._exchange.enter(reports)
 
     def answer(self, question: Question) -> Position:
@@ -210,7 +210,7 @@ class Driver:
         job = self._job
         slots, files = job.source_slots(), self._files.values()
         resumed = carry_on(self._positions, job.folder / "checkpoint", slots, files)
-        shifts = Shifts(self, self._ledger, self._positions, self._phases, self._handovers)
+        shifts = Shifts(self, self._tally, self._positions, self._phases, self._handovers)
         shifts.next, self.begin = resumed.shift, resumed.begin
         return shifts
 
@@ -256,7 +256,7 @@ class ReplicaPlace:
 
 
 def executors_of(spark: SparkSession, layout: Layout) -> dict[ReplicaId, str]:
-    """The executor of every replica of the real-time query now running, from Spark's own book of tasks.
+    """The executor of every replica of the real-time query now running, from what Spark says of its tasks.
 
     The stages of a query run at once and are numbered in the order of the levels.
     """

@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 
 from penstock.engine.driver.channel import Publisher
-from penstock.engine.driver.ledger import Ledger
 from penstock.engine.driver.positions import Positions
 from penstock.engine.driver.supervisor import Supervisor
+from penstock.engine.driver.tally import Tally
 from penstock.engine.plan.layout import Layout
 from penstock.engine.protocol.messages import Halted, Position, StartQuery
 from penstock.engine.protocol.progress import Phase, Progress, ShiftState
@@ -56,8 +56,8 @@ class Shift:
 class Phases:
     """Every change is a new version of the run's progress and is published at once."""
 
-    def __init__(self, ledger: Ledger, positions: Positions, publisher: Publisher) -> None:
-        self._ledger = ledger
+    def __init__(self, tally: Tally, positions: Positions, publisher: Publisher) -> None:
+        self._tally = tally
         self._positions = positions
         self._publisher = publisher
         self._lock = threading.Lock()
@@ -137,7 +137,7 @@ class Phases:
         with self._lock:
             position = self._positions.start(asked.batch, slot)
             if shift.begun.get(slot, asked.generation) != asked.generation:
-                batch, sent = self._ledger.furthest(shift.number, slot)
+                batch, sent = self._tally.furthest(shift.number, slot)
                 shift.owed[slot] = max(shift.owed.get(slot, 0), self._positions.start(batch, slot) + sent)
             shift.begun[slot] = asked.generation
             return Position(asked.batch, position, self._until(shift, slot))

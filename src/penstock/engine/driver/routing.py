@@ -13,7 +13,7 @@ from penstock.engine.protocol.messages import OperatorRouting, Routing, Used, Ut
 from penstock.errors import InputError
 from penstock.metrics.utilisation import Utilisation
 from penstock.state.handover import Coordinator, Table
-from penstock.state.key_groups import first_owners
+from penstock.state.owners import first_owners
 from penstock.topology import Topology
 
 T = TypeVar("T")

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Protocol
 
 from penstock.engine.driver.handovers import Handovers
-from penstock.engine.driver.ledger import Ledger
 from penstock.engine.driver.phases import Phases, Shift
 from penstock.engine.driver.positions import Positions
 from penstock.engine.driver.supervisor import Supervisor
+from penstock.engine.driver.tally import Tally
 from penstock.engine.plan.layout import Layout
 from penstock.engine.protocol.messages import Halted, Position, Question, StartQuery, TablesQuery
 from penstock.engine.protocol.progress import shift_of
@@ -49,10 +49,10 @@ class Shifts:
     """The shift at work, and those that finish what they have."""
 
     def __init__(
-        self, driver: DriverPort, ledger: Ledger, positions: Positions, phases: Phases, handovers: Handovers
+        self, driver: DriverPort, tally: Tally, positions: Positions, phases: Phases, handovers: Handovers
     ) -> None:
         self._driver = driver
-        self._ledger = ledger
+        self._tally = tally
         self._positions = positions
         self._phases = phases
         self._handovers = handovers
@@ -74,7 +74,7 @@ class Shifts:
     def open(self, layout: Layout) -> None:
         """Start the first shift of this driver."""
         self.current = self._new(layout)
-        self._ledger.current = self.current.number
+        self._tally.current = self.current.number
         self._phases.open(self.current)
         self.current.supervisor.start()
 
@@ -145,7 +145,7 @@ class Shifts:
     def _await_ready(self, shift: Shift) -> None:
         """Wait until every replica of the shift has reported in its present generation."""
         deadline = time.monotonic() + self._driver.ready_within_s
-        while missing := shift.replicas - self._ledger.heard(shift.supervisor.generation):
+        while missing := shift.replicas - self._tally.heard(shift.supervisor.generation):
             if (failure := shift.supervisor.failure) is not None:
                 raise failure
             if time.monotonic() > deadline or self._stopping.is_set():
@@ -193,7 +193,7 @@ class Shifts:
             self._phases.resume(last)
             raise
         self.current = following
-        self._ledger.current = following.number
+        self._tally.current = following.number
         self._phases.take_over(last, following)
         threading.Thread(target=self._see_off, args=(last,), name="penstock-shifts", daemon=True).start()
         return time.monotonic() - begun
@@ -217,7 +217,7 @@ class Shifts:
         while time.monotonic() < deadline and not self._stopping.is_set():
             if (failure := shift.supervisor.failure) is not None:
                 raise failure
-            now = self._ledger.in_flight(shift.number) if self._driver.ask_all(1.0) else None
+            now = self._tally.in_flight(shift.number) if self._driver.ask_all(1.0) else None
             if now is not None and now[0] == 0 and now == seen and self._all_sent(shift):
                 return True
             seen = now
@@ -226,10 +226,10 @@ class Shifts:
 
     def _all_sent(self, shift: Shift) -> bool:
         """Whether its sources are where they halted: after a restart they first have to come there again."""
-        if shift.source_slots - shift.halted.keys() or shift.replicas - self._ledger.heard(shift.supervisor.generation):
+        if shift.source_slots - shift.halted.keys() or shift.replicas - self._tally.heard(shift.supervisor.generation):
             return False
         for slot, position in dict(shift.halted).items():
-            batch, sent = self._ledger.newest(shift.number, slot)
+            batch, sent = self._tally.newest(shift.number, slot)
             if self._positions.start(batch, slot) + sent != position:
                 return False
         return True
@@ -254,7 +254,7 @@ class Shifts:
             log.info("shift %d: still finishes what it had when the next took over", shift.number)
         del self._shifts[shift.number]
         self._end(shift)
-        self._ledger.close(shift.number)
+        self._tally.close(shift.number)
         self._phases.end(shift)
         self._handovers.release()
         shift.ended.set()
@@ -272,7 +272,7 @@ class Shifts:
 
     def _dismiss(self, shift: Shift) -> None:
         del self._shifts[shift.number]
-        self._ledger.discard(shift.number)
+        self._tally.discard(shift.number)
         self._end(shift)
         shift.ended.set()
 

@@ -17,12 +17,8 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
-from penstock.engine.online.mailbox import Mailbox
 from penstock.engine.plan.program import DriverAddress, Program
 from penstock.engine.protocol.messages import (
     LENGTH,
@@ -34,10 +30,8 @@ from penstock.engine.protocol.messages import (
     Position,
     Proof,
     Question,
-    Report,
     Reports,
     Routing,
-    StateReport,
     Tables,
     TablesQuery,
     Upward,
@@ -48,8 +42,8 @@ from penstock.engine.protocol.messages import (
 )
 from penstock.engine.protocol.progress import Progress, not_heard
 from penstock.engine.worker.lifecycle import close_all
+from penstock.engine.worker.role import Role
 from penstock.infra.worker import WORKER_NAME, executor_here
-from penstock.metrics.counters import ReplicaCounters
 from penstock.state.handover import Table
 
 RETRY_S = 0.5
@@ -69,58 +63,6 @@ def agent_for(program: Program) -> Agent:
         if agent is None or agent.pid != os.getpid():
             agent = _agents[program.run] = Agent(program.run, program.driver, Routing(0, dict(program.routing)))
         return agent
-
-
-class Role:
-    """One replica's part in one batch, as the agent reports it."""
-
-    def __init__(self, report: Report, refresh: Callable[[ReplicaCounters], None], mail: Mailbox | None = None) -> None:
-        self.report = report
-        self.mail = mail or Mailbox()
-        self._refresh = refresh
-        self._sent = b""
-        self.on_tables: Callable[[], None] | None = None  # called when owners of key groups have changed
-        self.state: Callable[[], StateReport] | None = None
-        self._state_sent: StateReport | None = None
-
-    def changed(self) -> bool:
-        """Whether there is something new to say."""
-        self._refresh(self.report.counters)
-        encoded = msgspec.msgpack.encode(self.report)
-        changed, self._sent = encoded != self._sent, encoded
-        return changed
-
-    def state_news(self) -> list[StateReport]:
-        """What it has handed over and taken, if that is new."""
-        state = self.state() if self.state is not None else None
-        if state is None or state == self._state_sent:
-            return []
-        self._state_sent = state
-        return [state]
-
-    def end(self) -> None:
-        """The batch is over: what there is to say stays as it is, and nothing else of the replica is kept."""
-        self._refresh(self.report.counters)
-        self._refresh = lambda _: None
-        self.on_tables = None
-        if self.state is not None:
-            state = self.state()
-            self.state = lambda: state
-
-    def forget_sent(self) -> None:
-        """Say it all again, the next time."""
-        self._sent, self._state_sent = b"", None
-        self.mail.forget_told()
-
-    def is_for(self, news: OnlineNews) -> bool:
-        """Whether the driver means this replica, in this batch."""
-        mine = self.report
-        return (mine.generation, mine.batch, mine.operator, mine.replica) == (
-            news.generation,
-            news.batch,
-            news.operator,
-            news.replica,
-        )
 
 
 class Agent:

@@ -16,10 +16,10 @@ from penstock.engine.plan.program import Program
 from penstock.engine.protocol.bundle import HASH, Events, read_header, read_marker
 from penstock.engine.protocol.messages import Report, StateReport, TablesQuery
 from penstock.engine.protocol.progress import Phase
-from penstock.engine.worker.agent import Role
 from penstock.engine.worker.inbox import Arrival
 from penstock.engine.worker.lifecycle import Opened
 from penstock.engine.worker.microbatch import AnyAgent
+from penstock.engine.worker.role import Role
 from penstock.errors import EngineError
 from penstock.grouping.fields import key_of, stable_hash
 from penstock.state.codec import Codec, key_as_kept
@@ -61,7 +61,7 @@ class Cached:
 _cached: dict[tuple[str, str, int], Cached] = {}  # of this process; gone while a batch is at work
 
 
-class StatefulReplica:
+class KeyedReplica:
     """The state of one replica in one batch, and its side of hand-overs."""
 
     def __init__(self, program: Program, operator: Opened, report: Report, agent: AnyAgent) -> None:

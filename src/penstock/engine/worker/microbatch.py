@@ -15,8 +15,9 @@ import pyarrow as pa
 from penstock.engine.plan.program import MicroBatch, Program
 from penstock.engine.protocol.messages import Report, Routing, TablesQuery
 from penstock.engine.protocol.progress import not_heard
-from penstock.engine.worker.agent import Agent, Role, agent_for
+from penstock.engine.worker.agent import Agent, agent_for
 from penstock.engine.worker.outbox import Outbox
+from penstock.engine.worker.role import Role
 from penstock.metrics.counters import ReplicaCounters
 from penstock.state.handover import Table
 

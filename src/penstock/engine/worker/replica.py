@@ -13,13 +13,13 @@ from penstock.engine.online.receiver import online_receiver
 from penstock.engine.plan.program import Program
 from penstock.engine.protocol.bundle import Events, Unpacker, read_header
 from penstock.engine.protocol.messages import Report, TablesQuery
-from penstock.engine.worker.agent import Role
 from penstock.engine.worker.inbox import Arrival, Inbox
-from penstock.engine.worker.keyed_replica import StatefulReplica
+from penstock.engine.worker.keyed_replica import KeyedReplica
 from penstock.engine.worker.lifecycle import opened
 from penstock.engine.worker.microbatch import agent_of
 from penstock.engine.worker.outbox import Outbox, warm_up
 from penstock.engine.worker.processing import Processing, flush_s
+from penstock.engine.worker.role import Role
 from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters
 from penstock.state.handover import Table
@@ -47,9 +47,9 @@ class OperatorReplica:
         self._processing.online = self._online = online_receiver(program, name, self._outbox.mail)
         self._report = report_of(program, name, replica, batch, self._counters)
         self._tables: dict[str, Table] = {}
-        self._stateful: StatefulReplica | None = None
+        self._stateful: KeyedReplica | None = None
         if self._operator.spec.state is not None:
-            self._stateful = StatefulReplica(program, self._operator, self._report, self._agent)
+            self._stateful = KeyedReplica(program, self._operator, self._report, self._agent)
             self._processing.one = self._stateful.process
 
     def run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:

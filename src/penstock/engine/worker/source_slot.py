@@ -19,9 +19,10 @@ import pyarrow as pa
 from penstock.engine.plan.program import Program
 from penstock.engine.protocol.messages import BatchEnd, Halted, StartQuery, TablesQuery
 from penstock.engine.protocol.progress import Phase, Progress, ShiftState
-from penstock.engine.worker.agent import Role, agent_for
+from penstock.engine.worker.agent import agent_for
 from penstock.engine.worker.outbox import Outbox, warm_up
 from penstock.engine.worker.replica import report_of
+from penstock.engine.worker.role import Role
 from penstock.metrics.counters import ReplicaCounters
 
 CHUNK = 4000  # events sent at once

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from penstock.engine.driver.handovers import Handovers
-from penstock.engine.driver.ledger import Ledger
 from penstock.engine.driver.phases import Phases
 from penstock.engine.driver.positions import Positions
 from penstock.engine.driver.routing import RoutingTable
 from penstock.engine.driver.shifts import Shifts
+from penstock.engine.driver.tally import Tally
 from penstock.engine.plan.layout import lay_out
 from penstock.engine.protocol.messages import Halted, Position, Report, Reports, StartQuery
 from penstock.engine.protocol.progress import Phase, first_batch
@@ -49,14 +49,14 @@ class Plant:
         self.topology.operator("o", print, inputs=self.topology.source("s"))
         self.layout = lay_out(self.topology, {"o": [0, 1]})
         self.routing = RoutingTable(self.topology, {}, Published())
-        self.ledger = Ledger(self.topology)
+        self.tally = Tally(self.topology)
         self.positions = Positions(folder / "positions.json")
         self.positions.begin(0, {SLOT: 0})
         self.supervisors: list[Watched] = []
         self.handovers = Handovers(self.routing, {}, 1.0, lambda: None)
-        self.phases = Phases(self.ledger, self.positions, Published())
+        self.phases = Phases(self.tally, self.positions, Published())
         self.ready_within_s, self.log_file = ready_within_s, folder / "spark.log"
-        self.shifts = Shifts(self, self.ledger, self.positions, self.phases, self.handovers)
+        self.shifts = Shifts(self, self.tally, self.positions, self.phases, self.handovers)
 
     def ask_all(self, timeout_s: float) -> bool:
         return True
@@ -81,7 +81,7 @@ class Plant:
             Report(of, batch, "o", 0, ReplicaCounters(received={"s": done}, processed=done)),
             Report(of, batch, "o", 1, ReplicaCounters()),
         ]
-        self.ledger.enter(Reports("host", shift, 0, reports), now_s=0.0)
+        self.tally.enter(Reports("host", shift, 0, reports), now_s=0.0)
 
     def die(self, shift: int, generation: int | None = None) -> None:
         """The query of a shift is started again."""

@@ -12,7 +12,8 @@ import pytest
 from penstock.engine.protocol.messages import BatchEnd, Poll, Position, Question, Report, StartQuery, Used, Utilisations
 from penstock.engine.protocol.progress import Phase
 from penstock.engine.worker import agent as agents
-from penstock.engine.worker.agent import Role, agent_for
+from penstock.engine.worker.agent import agent_for
+from penstock.engine.worker.role import Role
 from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters
 from penstock.topology import Topology

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from penstock.engine.driver.ledger import Ledger
 from penstock.engine.driver.phases import Phases, Shift
 from penstock.engine.driver.positions import Positions
+from penstock.engine.driver.tally import Tally
 from penstock.engine.plan.layout import lay_out
 from penstock.engine.protocol.messages import BatchEnd, Halted, Report, Reports, StartQuery
 from penstock.engine.protocol.progress import Phase, ShiftState
@@ -31,10 +31,10 @@ class Source:
     def __init__(self, folder: Path) -> None:
         topology = Topology("t", pool=1)
         topology.operator("o", print, inputs=topology.source("s"))
-        self.ledger = Ledger(topology)
+        self.tally = Tally(topology)
         self.positions = Positions(folder / "positions.json")
         self.positions.begin(0, {SLOT: 0})
-        self.phases = Phases(self.ledger, self.positions, Published())
+        self.phases = Phases(self.tally, self.positions, Published())
         supervisor: Any = SimpleNamespace(generation=0)
         self.shift = Shift(0, lay_out(topology, {"o": [0]}), supervisor)
         self.phases.open(self.shift)
@@ -52,7 +52,7 @@ class Source:
 
     def report(self) -> None:
         counters = ReplicaCounters(processed=self.position - self.first)
-        self.ledger.enter(Reports("h", 1, 0, [Report(self.generation, self.batch, *SLOT, counters)]), 0.0)
+        self.tally.enter(Reports("h", 1, 0, [Report(self.generation, self.batch, *SLOT, counters)]), 0.0)
         self.heard = max(self.heard, self.position)
 
     def die(self) -> None:
@@ -117,7 +117,7 @@ class Two:
         topology.operator("o", print, inputs=topology.source("s"))
         layout, supervisor = lay_out(topology, {"o": [0]}), SimpleNamespace(generation=0)
         self.published = Published()
-        self.phases = Phases(Ledger(topology), Positions(folder / "positions.json"), self.published)
+        self.phases = Phases(Tally(topology), Positions(folder / "positions.json"), self.published)
         self.last, self.following = (Shift(number, layout, supervisor) for number in (0, 1))  # type: ignore[arg-type]
         self.phases.open(self.last)
 

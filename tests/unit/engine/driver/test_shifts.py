@@ -54,10 +54,10 @@ def test_the_last_shift_ends_once_it_has_finished_and_its_counts_stay(plant: Pla
     plant.report(0, sent=40, done=40)
     assert plant.shifts.wait_settled(5)
     assert plant.supervisors[0].stopped
-    until(lambda: plant.ledger.in_flight(0) == (0, 0))
+    until(lambda: plant.tally.in_flight(0) == (0, 0))
     plant.report(1, sent=5, done=5)
     plant.report(0, sent=1, done=1)  # too late
-    counters = plant.ledger.counters(0.0, {"o": (0,)})
+    counters = plant.tally.counters(0.0, {"o": (0,)})
     assert (counters.sources["s"], counters.operators["o"].total.processed) == (45, 45)
     with pytest.raises(EngineError, match="a replica of generation 0 asked; it has been replaced"):
         plant.shifts.answer(StartQuery(0, *SLOT, 0))
@@ -98,7 +98,7 @@ def test_a_take_over_that_failed_can_be_tried_again(plant: Plant, monkeypatch: p
     assert taking.done().error is not None
     assert plant.supervisors[1].stopped
     assert not plant.supervisors[0].stopped
-    assert plant.ledger.heard(1) == set()
+    assert plant.tally.heard(1) == set()
     monkeypatch.setattr(module, "HALT_WITHIN_S", 5.0)
     taking = plant.take_over()
     until(lambda: len(plant.supervisors) == 3)

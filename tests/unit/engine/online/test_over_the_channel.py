@@ -17,8 +17,8 @@ from penstock.engine.online.mailbox import Mailbox
 from penstock.engine.protocol.bundle import Unpacker
 from penstock.engine.protocol.messages import OnlineNews, ReplyTo, Report, Reports
 from penstock.engine.worker import agent as agents
-from penstock.engine.worker.agent import Role
 from penstock.engine.worker.replica import OperatorReplica
+from penstock.engine.worker.role import Role
 from penstock.engine.worker.source_slot import SourceSlot
 from penstock.grouping.online_shuffle import Sketch
 from penstock.metrics.counters import ReplicaCounters

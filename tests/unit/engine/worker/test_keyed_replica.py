@@ -195,7 +195,7 @@ def test_events_of_other_groups_get_their_turn_while_state_is_given(
     world.tables.begin = Table(1, (0, 0, 0, 1))
     owned: list[set[int]] = []
 
-    def slow(replica: keyed_replica.StatefulReplica, _: keyed_replica.Call) -> None:
+    def slow(replica: keyed_replica.KeyedReplica, _: keyed_replica.Call) -> None:
         time.sleep(0.05)
         owned.append(set(replica._state.owned))
 
@@ -203,7 +203,7 @@ def test_events_of_other_groups_get_their_turn_while_state_is_given(
         world.tables.publish(Table(2, (0, 1, 1, 1), before=(0, 0, 0, 1)))
         world.tools.until(lambda: world.replica._agent.routing.version == 2)
 
-    monkeypatch.setattr(keyed_replica.StatefulReplica, "process", slow)
+    monkeypatch.setattr(keyed_replica.KeyedReplica, "process", slow)
     world.run(change, of(0), marker(2), of(0, 0, 0))
     assert owned == [{0, 1, 2}, {0, 2}, {0}, {0}]
     assert [group for group, _ in StateFiles(world.folder / "count").take(0, 2, 0, {1, 2})] == [1, 2]

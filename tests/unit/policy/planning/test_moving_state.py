@@ -12,7 +12,7 @@ from penstock.policy.planning.limits import MOST_DELAY
 from penstock.policy.planning.planners import cba, improved, optimal, spea
 from penstock.policy.planning.prices import MOST_PRICE, Prices
 from penstock.policy.registry import make_policy
-from penstock.state.key_groups import first_owners, reassigned
+from penstock.state.owners import first_owners, reassigned
 from penstock.testing.loads import load, snapshot
 
 from .timetables import (
