@@ -130,7 +130,7 @@ class Shifts:
     def check(self, question: Question | TablesQuery) -> Shift:
         """The shift of whoever asks; raises an EngineError if it has been replaced."""
         shift = self._shifts.get(shift_of(question.batch))
-        if shift is None or question.generation != shift.supervisor.generation:
+        if shift is None or shift.number in self._ended or question.generation != shift.supervisor.generation:
             raise EngineError(f"a replica of generation {question.generation} asked; it has been replaced")
         return shift
 
@@ -252,12 +252,11 @@ class Shifts:
                 log.warning("shift %d: ended before it had finished: %s", shift.number, failure)
                 return  # it stays among the shifts, so that the run fails
             log.info("shift %d: still finishes what it had when the next took over", shift.number)
-        del self._shifts[shift.number]
         self._end(shift)
         self._tally.close(shift.number)
         self._phases.end(shift)
         self._handovers.release()
-        shift.ended.set()
+        self._forget(shift)
 
     def _finally_done(self, shift: Shift) -> bool:
         """Whether it has finished, within a minute, and its positions are forgotten."""
@@ -271,16 +270,20 @@ class Shifts:
         return True
 
     def _dismiss(self, shift: Shift) -> None:
-        del self._shifts[shift.number]
         self._tally.discard(shift.number)
         self._end(shift)
-        shift.ended.set()
+        self._forget(shift)
 
     def _end(self, shift: Shift) -> None:
-        self._ended.add(shift.number)
+        self._ended.add(shift.number)  # whoever asks from now on has been replaced
         shift.supervisor.stop()
-        self._over_restarts += shift.supervisor.restarts
         self._handovers.forget(shift.number)
+
+    def _forget(self, shift: Shift) -> None:
+        """Only now has it ended, and its slots in Spark are free."""
+        del self._shifts[shift.number]
+        self._over_restarts += shift.supervisor.restarts
+        shift.ended.set()
 
 
 def check_pools(topology: Topology, pools: Mapping[str, Sequence[int]], active: Mapping[str, tuple[int, ...]]) -> None:

@@ -59,13 +59,16 @@ class Supervisor:
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(30)
-        if self._running is not None:
-            with contextlib.suppress(Exception):
-                self._running.stop()
+        with self._changing:  # a query that is just being renewed is stopped, too
+            if self._running is not None:
+                with contextlib.suppress(Exception):
+                    self._running.stop()
 
     def renew(self, between: Callable[[], None]) -> None:
         """End the query, call `between`, and start the next generation; it does not count as a restart."""
         with self._changing:
+            if self._stopping.is_set():
+                return
             if self._running is not None:
                 with contextlib.suppress(Exception):  # it says so when a batch is cut short, which is what is wanted
                     self._running.stop()

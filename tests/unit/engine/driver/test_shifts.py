@@ -12,7 +12,7 @@ import pytest
 from penstock.engine.driver import shifts as module
 from penstock.engine.driver.positions import Positions
 from penstock.engine.driver.shifts import check_pools
-from penstock.engine.protocol.messages import BatchEnd, Halted, Position, StartQuery
+from penstock.engine.protocol.messages import BatchEnd, Halted, Position, StartQuery, TablesQuery
 from penstock.engine.protocol.progress import Phase, first_batch
 from penstock.errors import EngineError, InputError
 from penstock.topology import Topology
@@ -262,3 +262,27 @@ def test_pools_that_cannot_be() -> None:
         check_pools(topology, {"o": [0, 3]}, {"o": (0, 1)})
     with pytest.raises(InputError, match=r"operator 'o'.*missing: \[0\]"):
         check_pools(topology, {}, {"o": (0,)})
+
+
+def test_a_shift_that_is_being_ended_is_not_settled(plant: Plant) -> None:
+    """Its query still held slots in Spark when the next take-over began."""
+    stopping, stopped = threading.Event(), threading.Event()
+
+    def stop() -> None:
+        stopping.set()
+        assert stopped.wait(5)
+
+    plant.supervisors[0].stop = stop  # type: ignore[method-assign]
+    plant.supervisors[0].restarts = 2
+    taking = plant.take_over()
+    plant_ready_and_halted(plant, 0)
+    taking.done()
+    assert stopping.wait(5)
+    assert not plant.shifts.wait_settled(0.05)
+    assert plant.shifts.restarts == 2
+    assert plant.shifts.answer(Halted(0, *SLOT, 0, 0, plant.version)) == Position(0, 0)  # it may say so too late
+    with pytest.raises(EngineError, match="it has been replaced"):
+        plant.shifts.check(TablesQuery(0, 1))
+    stopped.set()
+    assert plant.shifts.wait_settled(5.0)
+    assert plant.shifts.restarts == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -162,6 +163,27 @@ def test_stopping_stops_the_query_and_starts_no_other(starter: Starter, supervis
     supervisor.stop()
     assert starter.queries[0].stopped
     assert (len(starter.queries), supervisor.failure) == (1, None)
+
+
+def test_a_query_that_was_stopped_is_not_renewed(starter: Starter, supervise: Any) -> None:
+    """A hand-over that took too long while the run ended had the query started again, with nobody to stop it."""
+    supervisor, called = supervise(), []
+    supervisor.stop()
+    supervisor.renew(lambda: called.append("between"))
+    assert (len(starter.queries), called) == (1, [])
+
+
+def test_a_query_that_is_renewed_while_it_is_stopped_is_stopped(starter: Starter, supervise: Any, tools: Tools) -> None:
+    supervisor = supervise()
+    stopping = threading.Thread(target=supervisor.stop)
+
+    def between() -> None:
+        stopping.start()
+        tools.until(supervisor._stopping.is_set)
+
+    supervisor.renew(between)
+    stopping.join(5)
+    assert [query.stopped for query in starter.queries] == [True, True]
 
 
 def test_stopping_does_not_wait_for_the_back_off(

@@ -14,6 +14,7 @@ import pytest
 from penstock.engine.plan.program import MicroBatch
 from penstock.engine.protocol.bundle import NUDGE
 from penstock.engine.protocol.messages import OperatorRouting, Routing
+from penstock.engine.worker import lifecycle
 from penstock.engine.worker.agent import agent_for
 from penstock.engine.worker.lifecycle import close_all
 from penstock.engine.worker.replica import OperatorReplica
@@ -164,6 +165,18 @@ def test_an_event_of_another_type_names_operator_and_type(work: Work, tools: Too
         work(topology, tools.bundle([{"text": "storm"}, {"name": "a.example"}]))
     assert str(caught.value).startswith(f"{topology['op']}: an event is not Tweet: ")
     assert "missing required field `text`" in str(caught.value)
+
+
+def test_an_operator_that_is_long_unused_is_closed(
+    driver: Driver, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark may give a process another replica with the next batch, and the old one again with the one after it."""
+    program = driver.program(app(Counting()))
+    for batch, replica, closed in ((1, 0, False), (2, 1, False), (3, 1, False), (4, 1, True)):
+        monkeypatch.setattr(lifecycle, "KEPT_S", 60.0 if batch < 4 else 0.0)
+        Counting.closed.clear()
+        lifecycle.opened(program, "op", replica, batch)
+        assert Counting.closed.is_set() is closed
 
 
 # ── routing ─────────────────────────────────────────────────────────────────────────────────────────────────────────

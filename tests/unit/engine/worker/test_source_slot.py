@@ -287,6 +287,16 @@ def test_a_slot_that_halts_too_early_is_told_how_far_to_go(driver: Driver, tools
         assert sent_by(tools, slot, batch, 99) == [2, 3, 4, 5]
 
 
+def test_a_slot_that_sees_only_that_its_shift_was_taken_over_asks_how_far_to_go(driver: Driver, tools: Tools) -> None:
+    """Its query had died and it had begun again before the take-over: nobody told it, and its shift never finished."""
+    driver.starts["events", 0], driver.halt_at = 2, 6
+    slot = SourceSlot(realtime(driver, Numbers(10), phase=Phase.FINISHING), "events", 0, 1)
+    tools.until(lambda: slot._agent.progress.version == 1)
+    batch = SparkBatch()
+    with batch.ending_in(0.3):
+        assert sent_by(tools, slot, batch, 99) == [2, 3, 4, 5]
+
+
 def test_a_slot_that_may_send_goes_on_from_where_it_had_to_halt(driver: Driver, tools: Tools) -> None:
     """A take-over that failed: sources go on as before."""
     driver.until = 2
