@@ -121,9 +121,9 @@ class Driver:
 
     def open(self, layout: Layout) -> None:
         """Start the work; the sources begin when all its replicas are ready, or began when the run did."""
-        self.work.open(layout)
         for notice in (self._phases.current, self._routing.used, self._routing.current):
             self._server.publish(notice)
+        self.work.open(layout)
         if self.work.lasting:
             self._handovers.start()
         self.work.await_ready()
