@@ -7,7 +7,7 @@ BENCHMARKS := $(filter-out %_scenarios.py %/rounds.py,$(wildcard benchmarks/*.py
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup java demo test lint format unit live spark e2e bench experiments clean
+.PHONY: help setup java services demo test lint format unit live spark e2e bench experiments clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z0-9]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 13
@@ -20,6 +20,9 @@ $(READY): pyproject.toml constraints.txt scripts/setup.sh scripts/common.sh
 
 java:  ## make sure that there is a Java runtime for Spark
 	@scripts/java.sh
+
+services:  ## install what tests start for themselves: RabbitMQ, PostgreSQL, Chromium
+	@scripts/services.sh
 
 demo: $(READY) java  ## run the Twitter application for about two minutes
 	@$(BIN)/penstock demo
@@ -36,16 +39,16 @@ format: $(READY)  ## let ruff put the code into form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-unit: $(READY)  ## tests without Spark, and the examples in docstrings
+unit: $(READY) services  ## tests without Spark, and the examples in docstrings
 	$(PYTEST) -n auto --doctest-modules src experiments tests/unit
 
-live: $(READY) java  ## all tests on Spark, two at a time: they wait more than they work
+live: $(READY) java services  ## all tests on Spark, two at a time: they wait more than they work
 	$(PYTEST) -n 2 --dist worksteal tests/spark tests/e2e
 
 spark: $(READY) java  ## tests of the engine on Spark
 	$(PYTEST) tests/spark
 
-e2e: $(READY) java  ## whole runs, faults included
+e2e: $(READY) java services  ## whole runs, faults included
 	$(PYTEST) tests/e2e
 
 bench: $(READY) java  ## all benchmarks, one after another

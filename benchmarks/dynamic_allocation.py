@@ -23,9 +23,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from penstock.cli.clustered import ClusterRequest
-from penstock.cli.drive import Driven, drive, prepare
-from penstock.cli.request import RunRequest
+from penstock import Elastic, ElasticWorkers, Run, RunOptions, Trace
+from penstock.apps.deployment import Deployment
 from penstock.metrics.latency import FLOOR_MS, GROWTH, LatencyHistogram
 from penstock.workload import ramp, save_trace
 
@@ -71,29 +70,21 @@ def played(system: str, options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         trace = ramp(low=options.low, high=options.high, duration_s=options.duration)
-        file = save_trace(trace, folder / "ramp.csv")
-        policy = "psps" if system == SPARK else system
-        request = RunRequest(
-            app="wordcount",
-            trace=file,
-            policy=policy,
-            td_s=options.td,
-            cluster="local",
-            workers=options.workers,
-            service_ms=TIMES_MS,
-        )
-        driven = prepare(request, folder)  # checks everything, and says how large workers are
-        assert driven.wanted is not None
+        deployment = Deployment(app="wordcount", service_ms=TIMES_MS)
+        topology = deployment.topology(folder)
+        workers = ElasticWorkers(topology, options.workers, expected=trace, folder=folder)  # says how large they are
         if system == SPARK:
-            return by_spark(file, folder, driven.wanted, options.target_ms)
-        return by_penstock(driven, options.target_ms)
+            return by_spark(trace, folder, workers, options.target_ms)
+        run = Run(topology, deployment.source(trace), options=workers.options(RunOptions(folder=folder)))
+        return by_penstock(Elastic(run, system, td_s=options.td, workers=workers), options.target_ms)
 
 
-def by_spark(file: Path, folder: Path, wanted: ClusterRequest, target_ms: float) -> dict[str, Any]:
+def by_spark(trace: Trace, folder: Path, workers: ElasticWorkers, target_ms: float) -> dict[str, Any]:
     """Structured Streaming under dynamic allocation."""
     from dynamic_allocation_scenarios import Sizes, play
 
-    found = play(file, folder, Sizes(wanted.least, wanted.most, wanted.capacity))
+    bounds, file = workers.bounds, save_trace(trace, folder / "ramp.csv")
+    found = play(file, folder, Sizes(bounds.least, bounds.most, bounds.capacity))
     latencies_ms = found.pop("latencies_ms")
     histogram = LatencyHistogram()
     histogram.add_many(latencies_ms)
@@ -101,23 +92,23 @@ def by_spark(file: Path, folder: Path, wanted: ClusterRequest, target_ms: float)
     return found | shown(histogram) | {"late": late}
 
 
-def by_penstock(driven: Driven, target_ms: float) -> dict[str, Any]:
-    """`penstock run --cluster local`."""
+def by_penstock(live: Elastic, target_ms: float) -> dict[str, Any]:
+    """A run on workers of this machine that come and go."""
     seconds: list[float] = []
-    workers: list[int] = []
-
-    def watch(now: Driven) -> None:
-        assert now.cluster is not None
-        seconds.append(now.cluster.seconds)
-        workers.append(len(now.cluster.list()))
-
-    counters = drive(driven, watch)
+    most = 0
+    with live:
+        assert live.workers is not None
+        assert live.workers.cluster is not None
+        while not live.wait(0.25):
+            seconds.append(live.workers.cluster.seconds)
+            most = max(most, len(live.workers.cluster.list()))
+    counters = live.counters()
     left = sum(one.backlog for one in counters.operators.values())
     late = left + sum(count for bucket, count in counters.latency.buckets.items() if _middle_ms(bucket) > target_ms)
     return {
         "events": sum(counters.sources.values()),
         "worker_seconds": seconds[-1] - seconds[0],
-        "most_workers": max(workers),
+        "most_workers": most,
         "unfinished": left,
         **shown(counters.latency),
         "late": late,

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
-from penstock.engine.session import COMMON, open_session
+from penstock.engine.session import open_session
 from penstock.metrics.latency import LatencyHistogram
 from penstock.sources import FileSource, TraceSource
 from penstock.topology import Context, Topology
@@ -120,8 +120,7 @@ def _plain_chain(frame: DataFrame, folder: str | None) -> DataFrame:
 
 
 def _plain_session(folder: Path) -> SparkSession:
-    kept = {k: v for k, v in COMMON.items() if "unix" not in k}
-    return open_session(8, kept | {"spark.python.daemon.module": "pyspark.daemon"}, folder / "spark.log")
+    return open_session(8, {"spark.sql.adaptive.enabled": "false"}, folder / "spark.log")
 
 
 def _plain_latency(rate: float) -> dict[str, float]:

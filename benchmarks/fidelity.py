@@ -2,10 +2,9 @@
 
     python benchmarks/fidelity.py --rounds 2 --json fidelity.json
 
-The live run is one of `penstock run`: the Twitter application under two hours of real bursty traffic (a made trace of
-that shape where it is not at hand), played 60 times faster, with service times and a rate that leave two cores some
-rest: what a busy machine adds is not simulated. The simulation takes hop delay, execution times and overhead from the
-store of that run, and knows nothing else of it.
+The live run is one of `penstock run`: the Twitter application under two hours of real bursty traffic, played 60 times
+faster, with service times and a rate that leave two cores some rest: what a busy machine adds is not simulated. The
+simulation takes hop delay, execution times and overhead from the store of that run, and knows nothing else of it.
 """
 
 from __future__ import annotations
@@ -19,15 +18,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from live_psps import the_trace
+from live_psps import TRACE
 from rich.console import Console
 from rich.table import Table
 
-from penstock.cli.request import played
-from penstock.cli.simulation import SimulationRequest
-from penstock.simulator.options import SimulationOptions
-from penstock.simulator.run import simulate
-from penstock.workload import load_trace
+from penstock.simulator import Scenario, simulate
+from penstock.simulator.calibration import calibration_of
+from penstock.workload import data_file, data_folder, load_trace, played
 
 WARM_UP_S = 2.0
 SOURCES_BEGIN_S = 0.1  # after the run has started, on which the loop's clock counts
@@ -53,19 +50,16 @@ def live(case: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 def simulated(case: argparse.Namespace, store: str) -> dict[str, float]:
     """The same in the simulator, calibrated with the run's store."""
-    request = SimulationRequest(
-        app="twitter",
-        trace=case.trace,
-        speedup=case.speedup,
-        mean_rate=case.mean_rate,
-        service_ms=SERVICE_MS,
-        duration_s=case.duration,
+    scenario = Scenario(
+        "twitter",
+        load_trace(case.trace),
         grouping=case.grouping,
-        calibrate=store,
-        options=SimulationOptions(td_s=case.td, first_step_s=WARM_UP_S - SOURCES_BEGIN_S),
-    )
-    setup = request.setup()
-    result = simulate(setup, request.contest(setup).policy(case.policy, setup))
+        service_ms=SERVICE_MS,
+        calibration=calibration_of(store),
+        events=data_folder("events"),
+    ).changed(td_s=case.td, first_step_s=WARM_UP_S - SOURCES_BEGIN_S)
+    scenario = scenario.played(mean_rate=case.mean_rate, speedup=case.speedup, duration_s=case.duration)
+    result = simulate(scenario, case.policy)
     return {name: getattr(result, name) for name in METRICS[:3]} | {"latency_mean_ms": result.latency_ms["mean"]}
 
 
@@ -111,7 +105,7 @@ def main() -> None:
     arguments.add_argument("--json", type=Path, help="also write the result here")
     case = arguments.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        case.trace = the_trace(Path(name))
+        case.trace = data_file("traces", TRACE)
         events = played(load_trace(case.trace), case.mean_rate, case.speedup, case.duration).events
         rounds = [one_round(case, Path(name)) for _ in range(case.rounds)]
     table, rows = table_of(rounds)

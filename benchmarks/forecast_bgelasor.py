@@ -26,14 +26,13 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.cli.request import data_folder
-from penstock.forecast.backtest import walked
 from penstock.forecast.base import Forecaster, Rates, TrainedOffLine
-from penstock.forecast.errors import mae, rmse
+from penstock.forecast.evaluation.accuracy import mae, rmse
+from penstock.forecast.evaluation.backtest import walked
+from penstock.forecast.evaluation.series import rows_per_day
 from penstock.forecast.recurrent import RECURRENT, installed
 from penstock.forecast.registry import FORECASTERS, make_forecaster
-from penstock.forecast.series import load_series, rows_per_day
-from penstock.workload import Trace
+from penstock.workload import Trace, data_file, load_trace
 
 HORIZONS: tuple[int, ...] = (1, 6, 18)
 TRAIN_DAYS, VALIDATION_DAYS, TEST_DAYS = 40, 10, 10
@@ -191,15 +190,12 @@ def main() -> None:
     parser.add_argument("--series", choices=[*PAPER], action="append", help="only this one; both by default")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    folder = data_folder("traces")
-    if folder is None:
-        sys.exit("no traces: set PENSTOCK_DATA to a folder that has them in `traces`")
     os.nice(10)
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")  # one core, before JAX is loaded
     plan = Plan(1, 4, given.models) if given.quick else Plan(3, 40, given.models)
     results = []
     for name in given.series or PAPER:
-        found = measure(load_series(folder / f"{name}.csv"), plan)
+        found = measure(load_trace(data_file("traces", f"{name}.csv")), plan)
         results += found
         print(table(name, found), flush=True)
     if not installed():

@@ -22,10 +22,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from penstock.cli.request import data_folder
-from penstock.forecast.backtest import Edge, Rule, backtest
+from penstock.forecast.evaluation.backtest import Edge, Rule, backtest
+from penstock.forecast.evaluation.series import DAY_S, Split
 from penstock.forecast.registry import forecaster_for
-from penstock.forecast.series import DAY_S, Split, load_series
+from penstock.workload import data_file, load_trace
 
 AHEAD = {"5min": 1, "15min": 4, "1h": 12}
 TEST_START = {
@@ -57,8 +57,8 @@ class Measured:
     forecast_ms: float
 
 
-def measure(folder: Path, series: str, step: str, model: str) -> Measured:
-    load = load_series(folder / f"{series}_{step}.csv")
+def measure(series: str, step: str, model: str) -> Measured:
+    load = load_trace(data_file("forecast", f"{series}_{step}.csv"))
     start = TEST_START[series][step]
     split = Split(start, 0, len(load.rates) - start)
 
@@ -94,13 +94,10 @@ def main() -> None:
     parser.add_argument("--steps", default=",".join(AHEAD))
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    folder = data_folder("forecast")
-    if folder is None:
-        sys.exit("no load series here; set PENSTOCK_DATA to the folder that has 'forecast'")
     models, found = given.models.split(","), []
     for step in given.steps.split(","):
         for series in TEST_START:
-            found += [measure(folder, series, step, model) for model in models]
+            found += [measure(series, step, model) for model in models]
             print(f"{series}_{step} done", file=sys.stderr, flush=True)
     table("sMAPE in %, the published rule", found, models, "published_rule", beside=True)
     table("sMAPE in %, one step ahead", found, models, "one_step", beside=False)

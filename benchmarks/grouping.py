@@ -30,10 +30,8 @@ from penstock.apps import AppOptions, PayloadOptions, find_app
 from penstock.apps.waiting import Waiting
 from penstock.grouping import Grouping, OnlineShuffle, OnlineShuffleOptions, Receivers, Sender, make_grouping
 from penstock.grouping.online_shuffle import Sketching
-from penstock.policy.registry import policy_for
-from penstock.simulator.options import SimulationOptions
-from penstock.simulator.run import simulate
-from penstock.simulator.scenario import Scenario, app_scenario, no_sink
+from penstock.simulator import Scenario, simulate
+from penstock.simulator.prepare import no_sink
 from penstock.workload import constant
 
 REPLICAS = 8
@@ -126,21 +124,21 @@ def scenario(grouping: str, skew: float, load: float, arrivals: str, seed: int) 
     app = AppOptions(sink=no_sink, grouping=grouping, pool=REPLICAS, seed=seed)
     payloads = PayloadOptions(skew=skew, seed=seed, count=PAYLOADS)
     rate = load * REPLICAS / mean_time_s(app, payloads)
-    return app_scenario(
+    return Scenario(
         "sensitive",
         constant(rate, DURATION_S),
-        options=SimulationOptions(seed=seed),
-        tuning=app,
-        payloads=payloads,
-        arrivals=arrivals,
+        grouping=grouping,
+        pool=REPLICAS,
         replicas={"bolt": REPLICAS, "end": REPLICAS},
+        arrivals=arrivals,
+        events=tuple(find_app("sensitive").payloads(payloads)),
+        seed=seed,
     )
 
 
 def completion_ms(grouping: str, *case: Any) -> tuple[float, float]:
     """Mean time of an event after the learning phase, and in it."""
-    setup = scenario(grouping, *case).setup()
-    history = simulate(setup, policy_for(f"static:{REPLICAS}", workload=setup.workload)).history
+    history = simulate(scenario(grouping, *case), f"static:{REPLICAS}").history
     times, left = np.array(history.times_s), np.array(history.left)
     waited_ms = 1000 * np.nan_to_num(np.array(history.latency_s)) * left
     learning, steady = times <= LEARNING_S, (times > LEARNING_S) & (times <= DURATION_S)

@@ -17,24 +17,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from penstock.cli.request import data_folder
 from penstock.metrics.paper import overestimated_replicas, saved_resources, static_replicas
 from penstock.metrics.store import Store
-from penstock.workload import Trace, load_trace, made_trace, save_trace
+from penstock.workload import Trace, data_file, load_trace
 
-REAL = "twitter_stream_sample_2021_burst_1s.csv"
+TRACE = "twitter_stream_sample_2021_burst_1s.csv"
 SERVICE_MS = {"clean": 10, "classify": 20, "author": 15, "store": 10}
 POLICIES = ("psps", "static:1", "static:4", "static:peak")
 AFTER_SCALE_OUT = 2  # intervals
-
-
-def the_trace(folder: Path) -> Path:
-    """The real burst where it is at hand, otherwise a made one of the same shape."""
-    real = data_folder("traces")
-    if real is not None and (real / REAL).is_file():
-        return real / REAL
-    made = made_trace("spikes", mean_rate=118.0, duration_s=7200.0, seed=1)
-    return save_trace(made, folder / "made_burst.csv")
 
 
 def run(policy: str, grouping: str, trace: Path, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
@@ -91,7 +81,7 @@ def main() -> None:
     options = arguments.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        trace = the_trace(folder)
+        trace = data_file("traces", TRACE)
         played = load_trace(trace).compressed(options.speedup)
         options.played = played.limited(options.duration) if options.duration else played
         cases = [(policy, "load_balancing") for policy in POLICIES] + [("psps", "shuffle")]

@@ -22,9 +22,8 @@ from typing import TypeAlias
 import numpy as np
 
 from penstock.forecast.base import Forecast
-from penstock.policy.planning.limits import Limits
-from penstock.policy.planning.planners import Counts, cba, optimal, shortfall, spea, srea
-from penstock.policy.planning.prices import Prices
+from penstock.policy.planning.planners import cba, optimal, shortfall, spea, srea
+from penstock.policy.planning.timetable import Counts, Limits, Prices
 from penstock.policy.registry import make_policy
 from penstock.testing.loads import load, snapshot
 

@@ -21,9 +21,7 @@ import numpy as np
 import simpy
 
 from penstock.policy.static import Static
-from penstock.simulator.options import SimulationOptions
-from penstock.simulator.run import simulate
-from penstock.simulator.scenario import Scenario
+from penstock.simulator import Scenario, simulate
 from penstock.topology import Topology
 from penstock.workload import constant
 
@@ -48,11 +46,9 @@ def with_simulator(grouping: str, events: int, seed: int) -> Figures:
         name = f"o{number}"
         topology.operator(name, passed, inputs=last, grouping=grouping, execution_time_ms=1000 * SERVICE_S)
         last = name
-    options = SimulationOptions(td_s=TD_S, hop_s=HOP_S, seed=seed)
-    trace = constant(RATE, events / RATE, step_s=60.0)
-    setup = Scenario(topology=topology, trace=trace, options=options, arrivals="poisson").setup()
+    scenario = Scenario(topology, constant(RATE, events / RATE, step_s=60.0), arrivals="poisson", seed=seed)
     started = time.process_time()
-    result = simulate(setup, Static(ACTIVE))
+    result = simulate(scenario.changed(td_s=TD_S, hop_s=HOP_S), Static(ACTIVE))
     return {
         "events": result.events,
         "cpu_s": time.process_time() - started,

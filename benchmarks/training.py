@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.engine.training import train, training_session
 from penstock.forecast.registry import FORECASTERS
-from penstock.forecast.training import History, Job
+from penstock.forecast.trained.job import History, Job
+from penstock.forecast.trained.on_spark import train, training_session
 
 CORES = (1, 2)
 PREFERRED = ("auto", "holt_winters", "ets", "regression")  # the first of these that there is

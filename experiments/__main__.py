@@ -2,8 +2,8 @@
 
     python -m experiments --only table-vii,figure-12 --seeds 2
 
-Real traces are used where the user has them ($PENSTOCK_DATA, or the folder `shared` beside the project), made ones
-otherwise or with --made; the files say which.
+Real traces are those of `data/`, or of $PENSTOCK_DATA; where there are none, or with --made, made ones take their
+place; the files say which.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from experiments.catalogue import EXPERIMENTS, chosen
-from experiments.page import page
-from experiments.report import Part, as_json, parts_of
+from experiments.report import Part, as_json, page, parts_of
 from experiments.runner import Job, Played, jobs_of, run_all
-from penstock.cli.request import data_folder
 from penstock.errors import InputError, PenstockError
+from penstock.workload import data_folder
 
 console = Console(stderr=True)
 
@@ -78,7 +77,9 @@ def _played(jobs: list[Job], data: Path | None, workers: int) -> dict[Job, Playe
         task = progress.add_task("simulations", total=len(jobs))
 
         def done(job: Job) -> None:
-            progress.update(task, advance=1, description=f"{job.scene.app} under {job.policy}"[:40].ljust(40))
+            progress.update(
+                task, advance=1, description=f"{job.case.scenario.name} under {job.case.policy}"[:40].ljust(40)
+            )
 
         return run_all(jobs, data, workers=min(workers, len(jobs)) or 1, done=done)
 

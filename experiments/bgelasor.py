@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.experiment import Case, Claim, Direction, Experiment
-from experiments.scene import Scene
+from experiments.experiment import Case, Claim, Direction, Experiment, base
 
 PAPER = "Mu et al., BGElasor, NPC 2019"
 METRICS = ("cost", "changes", "late", "latency_ms", "replicas")
@@ -13,9 +12,8 @@ FORECASTER = "auto"  # of every case that has one
 PAPERS = "CBA of the paper"  # without a price on lateness
 CAREFUL = "CBA, 90 % quantile"
 DAY_S = 1440.0  # a day as it is played, 60 times as fast
-COMMON: dict[str, Any] = {"app": "insensitive", "grouping": "load_balancing", "target_s": 2.0, "day_s": DAY_S}
-PERIODIC = Scene(input="periodic", td_s=5.0, **COMMON)
-FLUCTUATING = Scene(input="fluctuating", td_s=10.0, **COMMON)
+PERIODIC = base("insensitive", "periodic", td_s=5.0, target_s=2.0, day_s=DAY_S)
+FLUCTUATING = PERIODIC.changed(input="fluctuating", td_s=10.0)
 
 NEARLY = (
     "SPEA's own timetable is near the cheapest at these prices: with a perfect forecast CBA saves 0.3 %, and every "
@@ -28,9 +26,9 @@ SPIKES = (
 )
 
 
-def _cases(scene: Scene) -> tuple[Case, ...]:
+def _cases(of: Case) -> tuple[Case, ...]:
     def case(label: str, policy: str, **more: Any) -> Case:
-        return Case(label=label, policy=policy, scene=Scene(**{**vars(scene), **more}))
+        return of.changed(label=label, policy=policy, **more)
 
     return (
         case("SPEA", "spea", forecaster=FORECASTER),
@@ -46,12 +44,12 @@ def _cases(scene: Scene) -> tuple[Case, ...]:
     )
 
 
-def _experiment(name: str, title: str, scene: Scene) -> Experiment:
+def _experiment(name: str, title: str, of: Case) -> Experiment:
     return Experiment(
         name=name,
         title=title,
         paper=PAPER,
-        cases=_cases(scene),
+        cases=_cases(of),
         note="The cost of a timetable with the paper's prices, all operators added up. CBA lets go of replicas that "
         "run only where the 83 % quantile of the load does without them, as follows from its prices; that of the paper "
         "goes by the mean. An epoch of 5 or 10 minutes is played in 5 or 10 s, and is the interval. The paper prints "

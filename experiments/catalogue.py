@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from experiments import bgelasor, dabs, e2df, groupings, psps
 from experiments.experiment import Experiment
-from penstock.names import one_of
+from penstock.common.names import one_of
 
 EXPERIMENTS: dict[str, Experiment] = {
     one.name: one

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from experiments.experiment import Case, Claim, Direction, Experiment
-from experiments.scene import Scene
+from experiments.experiment import Case, Claim, Direction, Experiment, base
 
 PAPER = "Kotto-Kombi et al., DABS-Storm, TLDKS 40, 2019"
 TD_S, RESTART_S = 10.0, 30.0
 
-SIMPLE = Scene(
-    app="insensitive",
-    input="progressive",
+SIMPLE = base(
+    "insensitive",
+    "progressive",
     td_s=TD_S,
     grouping="shuffle",
     actuation="restart",
@@ -21,8 +19,8 @@ SIMPLE = Scene(
     settle_s=RESTART_S + TD_S,  # the standstill, and one interval to measure
     skew=0.0,
 )
-SENSITIVE = replace(SIMPLE, app="sensitive", grouping="online_shuffle", skew=1.5)
-COMPLEX = replace(SENSITIVE, app="complex_sensitive")
+SENSITIVE = SIMPLE.changed(topology="sensitive", grouping="online_shuffle", skew=1.5)
+COMPLEX = SENSITIVE.changed(topology="complex_sensitive")
 
 PLUS, ONE_BY_ONE, LEARNING = "AUTOSCALE+", "incremental", "learning"
 POLICIES = {PLUS: "autoscale_plus:settle=0", ONE_BY_ONE: "incremental", LEARNING: "learning"}
@@ -43,10 +41,10 @@ JOINS = (
 )
 
 
-def figure(number: int, title: str, scene: Scene, late: dict[str, float], *more: Case, **rest: Any) -> Experiment:
+def figure(number: int, title: str, of: Case, late: dict[str, float], *more: Case, **rest: Any) -> Experiment:
     """The paper's three policies with the shares of dephased events that it gives, and more cases."""
     cases = [
-        Case(label=label, policy=policy, scene=scene, paper={"late": late[label]} if label in late else {})
+        of.changed(label=label, policy=policy, paper={"late": late[label]} if label in late else {})
         for label, policy in POLICIES.items()
     ]
     return Experiment(
@@ -61,20 +59,19 @@ def figure(number: int, title: str, scene: Scene, late: dict[str, float], *more:
     )
 
 
-def pooled(scene: Scene, label: str, policy: str, grouping: str) -> Case:
+def pooled(of: Case, label: str, policy: str, grouping: str) -> Case:
     """A case in which a change of replicas costs nothing."""
-    free = replace(scene, actuation="pool", settle_s=0.0, grouping=grouping)
-    return Case(label=f"{label}, pool", policy=policy, scene=free)
+    return of.changed(label=f"{label}, pool", policy=policy, actuation="pool", settle_s=0.0, grouping=grouping)
 
 
-def groupings(scene: Scene) -> tuple[Case, ...]:
+def groupings(of: Case) -> tuple[Case, ...]:
     """AUTOSCALE+ without OSG, and three groupings under psps, which has no more replicas than are needed."""
     return (
-        Case(label=f"{PLUS}, shuffle", policy=POLICIES[PLUS], scene=replace(scene, grouping="shuffle")),
-        pooled(scene, "psps, OSG", "psps", "online_shuffle"),
-        pooled(scene, "psps, shuffle", "psps", "shuffle"),
-        pooled(scene, "psps, load balancing", "psps", "load_balancing"),
-        pooled(scene, "psps, least work", "psps", "least_work"),
+        of.changed(label=f"{PLUS}, shuffle", policy=POLICIES[PLUS], grouping="shuffle"),
+        pooled(of, "psps, OSG", "psps", "online_shuffle"),
+        pooled(of, "psps, shuffle", "psps", "shuffle"),
+        pooled(of, "psps, load balancing", "psps", "load_balancing"),
+        pooled(of, "psps, least work", "psps", "least_work"),
     )
 
 
@@ -97,11 +94,11 @@ def whole_beats_local(*whole: str) -> Direction:
     return Direction("where changes cost nothing, looking at the whole workflow loses fewer events", tuple(claims))
 
 
-def _erratic(scene: Scene) -> Scene:
-    return replace(scene, input="erratic")
+def _erratic(of: Case) -> Case:
+    return of.changed(input="erratic")
 
 
-SHORTER = replace(_erratic(SENSITIVE), restart_s=20.0, settle_s=30.0)
+SHORTER = _erratic(SENSITIVE).changed(restart_s=20.0, settle_s=30.0)
 
 EXPERIMENTS = (
     figure(
@@ -132,8 +129,8 @@ EXPERIMENTS = (
         _erratic(SENSITIVE),
         {PLUS: 0.048},
         *groupings(_erratic(SENSITIVE)),
-        Case(label=f"{PLUS}, restart of 20 s", policy=POLICIES[PLUS], scene=SHORTER),
-        Case(label=f"{LEARNING}, restart of 20 s", policy=POLICIES[LEARNING], scene=SHORTER),
+        SHORTER.changed(label=f"{PLUS}, restart of 20 s", policy=POLICIES[PLUS]),
+        SHORTER.changed(label=f"{LEARNING}, restart of 20 s", policy=POLICIES[LEARNING]),
         directions=(loses_least(PLUS, ONE_BY_ONE, LEARNING, why=STANDSTILLS), osg_beats_shuffle(JOINS)),
     ),
     figure(

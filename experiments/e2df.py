@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from experiments.experiment import Case, Claim, Direction, Experiment
-from experiments.scene import Scene
+from experiments.experiment import Claim, Direction, Experiment, base
 from penstock.apps.wordcount import DEPLOYED
 
-SCENE = Scene(app="wordcount", input="ramp", target_s=2.0, r_over=sum(DEPLOYED.values()))
-ON_WORKERS = replace(SCENE, levels="application")
-STATIC = replace(ON_WORKERS, fixed=tuple(DEPLOYED.values()))
-BOTH = replace(SCENE, levels="both")
+RAMP = base("wordcount", "ramp", target_s=2.0, r_over=sum(DEPLOYED.values()))
+BOTH = RAMP.changed(levels="both", workers=16)
+ON_WORKERS = BOTH.changed(levels="application")
+STATIC = BOTH.changed(levels="static", deployed=DEPLOYED)
 EXPERIMENTS = (
     Experiment(
         name="figure-2",
         title="Word count under a ramp: static, application elasticity, and both levels",
         paper="Nardelli et al., E2DF, 2019",
         cases=(
-            Case(label="static 2/6/6", policy="static", scene=STATIC, paper={"saved": 0.0, "settled_ms": 11.4}),
-            Case(
+            STATIC.changed(label="static 2/6/6", policy="static", paper={"saved": 0.0, "settled_ms": 11.4}),
+            ON_WORKERS.changed(
                 label="application elasticity",
                 policy="e2df",
-                scene=ON_WORKERS,
                 paper={"saved": 0.55, "settled_ms": 19.3, "workers_saved": 0.0},
             ),
-            Case(
+            BOTH.changed(
                 label="both levels",
                 policy="e2df",
-                scene=BOTH,
                 paper={"saved": 0.55, "settled_ms": 19.3, "workers_saved": 0.24},
             ),
-            Case(label="both levels, psps", policy="psps", scene=BOTH),
-            Case(label="incremental, 0.7 and 0.35", policy="incremental:high=0.7,low=0.35", scene=SCENE),
+            BOTH.changed(label="both levels, psps"),
+            RAMP.changed(label="incremental, 0.7 and 0.35", policy="incremental:high=0.7,low=0.35"),
         ),
         note="Sentences of 5 words by Zipf's law; 1.5 ms to split one, 0.5 ms to count a word and 0.8 ms to pass it "
         "on: the paper does not say how long these take, and with these times the static deployment has about its "

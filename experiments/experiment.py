@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from experiments.figures import FOUR
-from experiments.scene import Scene
 from penstock.policy.registry import POLICIES
+from penstock.simulator import Cluster, Contest, Plant, Scenario
 
 WAITED_FOR = " is not there yet"
 NEAR = 0.01  # figures that differ by less, relative to the larger, are the same
@@ -24,18 +25,54 @@ def near(one: float, other: float) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One row: a policy in a scene, and the paper's figures for it where it has any."""
+    """One row: a policy in a scenario, and the paper's figures for it where it has any.
 
-    label: str
+    Trace and seed are put into the scenario when it is played. Cases in which the same is played are equal, whatever
+    their labels: what several tables share is played once.
+    """
+
+    label: str = field(compare=False)
     policy: str
-    scene: Scene
-    paper: Mapping[str, float] = field(default_factory=dict)
+    input: str  # a name of experiments.inputs
+    scenario: Scenario
+    settle_s: float = 0.0  # for so long after a change nothing is measured and nothing decided
+    r_over: int | None = None  # where the paper sets more than the peak needs
+    paper: Mapping[str, float] = field(default_factory=dict, compare=False)
 
     @property
     def missing(self) -> str | None:
         """Why it cannot be played yet, if so."""
         name = self.policy.partition(":")[0]
-        return self.scene.missing if name in POLICIES.names else f"policy {name!r}{WAITED_FOR}"
+        return None if name in POLICIES.names else f"policy {name!r}{WAITED_FOR}"
+
+    def changed(self, **values: Any) -> Case:
+        """Another case, in which these fields of the case or its scenario are others."""
+        own = {one.name for one in fields(self)} & values.keys()
+        mine = {name: values.pop(name) for name in own}
+        scenario = mine.pop("scenario", self.scenario)
+        return replace(self, scenario=scenario.changed(**values), **mine)
+
+    def settings(self) -> dict[str, Any]:
+        """What is set, in plain values: application, input, and whatever is not as usual.
+
+        >>> base("dns", "dns", td_s=10.0).settings()["td_s"]
+        10.0
+        """
+        scenario = self.scenario
+        parts = ((scenario, Scenario(scenario.name)), (scenario.plant, Plant()), (scenario.contest, Contest()))
+        shown = {"app": scenario.name, "input": self.input, "settle_s": self.settle_s, "r_over": self.r_over}
+        for part, usual in (*parts, (scenario.cluster, Cluster())):
+            for one in fields(part):
+                value = getattr(part, one.name)
+                if value != getattr(usual, one.name) and one.name not in ("plant", "contest", "cluster"):
+                    shown[one.name] = value
+        return shown
+
+
+def base(app: str, input: str, **values: Any) -> Case:
+    """A case to derive others from: psps, load balancing, events at random, late after 30 s."""
+    usual: dict[str, Any] = {"arrivals": "poisson", "grouping": "load_balancing", "td_s": 30.0, "target_s": 30.0}
+    return Case(label="", policy="psps", input=input, scenario=Scenario(app)).changed(**usual).changed(**values)
 
 
 @dataclass(frozen=True)
@@ -91,8 +128,7 @@ class Experiment:
     def implied(self) -> list[Claim]:
         """What the paper's figures say of each case beside the first.
 
-        >>> scene = Scene(app="twitter", input="twitter")
-        >>> cases = tuple(Case(label=label, policy="psps", scene=scene, paper={"latency_ms": value})
+        >>> cases = tuple(base("twitter", "twitter", label=label, paper={"latency_ms": value})
         ...               for label, value in (("td 30 s", 2099.0), ("td 60 s", 5271.0)))
         >>> [str(claim) for claim in Experiment(name="t", title="", paper="", cases=cases).implied()]
         ['latency_ms: td 30 s < td 60 s']

@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.policy.planning.prices import Prices
-from penstock.report.markup import count, decimal, percent
+from penstock.policy.planning.timetable import Prices
+from penstock.report.text import count, decimal, percent
 from penstock.simulator.history import History
 from penstock.simulator.result import SimulationResult
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from experiments.dabs import COMPLEX, SENSITIVE
 from experiments.experiment import Case, Claim, Direction, Experiment
-from experiments.scene import Scene
 
 POLICIES = (
     "static:mean",
@@ -37,21 +34,21 @@ NO_QUEUES = (
 )
 
 
-def _pair(policy: str, scene: Scene) -> tuple[Case, Case]:
-    free = replace(scene, actuation="pool", settle_s=0.0)
+def _pair(policy: str, of: Case) -> tuple[Case, Case]:
+    free = of.changed(policy=policy, actuation="pool", settle_s=0.0)
     return (
-        Case(label=f"{policy}, OSG", policy=policy, scene=replace(free, grouping="online_shuffle")),
-        Case(label=f"{policy}, shuffle", policy=policy, scene=replace(free, grouping="shuffle")),
+        free.changed(label=f"{policy}, OSG", grouping="online_shuffle"),
+        free.changed(label=f"{policy}, shuffle", grouping="shuffle"),
     )
 
 
 def _experiment(name: str, stream: str) -> Experiment:
-    scene = replace(APPS[name], input=stream)
+    of = APPS[name].changed(input=stream)
     return Experiment(
         name=f"osg-{name}-{stream}",
         title=f"OSG against shuffle under every policy: {name} topology, {stream} stream",
         paper="beyond DABS-Storm, TLDKS 40, 2019",
-        cases=tuple(case for policy in POLICIES for case in _pair(policy, scene)),
+        cases=tuple(case for policy in POLICIES for case in _pair(policy, of)),
         note=NOTE,
         metrics=("latency_ms", "late", "replicas", "changes"),
         directions=tuple(

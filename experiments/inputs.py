@@ -10,11 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.names import one_of
+from penstock.common.names import one_of
 from penstock.workload import (
     Trace,
     draw_spikes,
     erratic,
+    find_file,
     fluctuating,
     load_trace,
     periodic,
@@ -23,6 +24,7 @@ from penstock.workload import (
     spiky,
     stable,
 )
+from penstock.workload.data import plain_name
 
 DAY_S = 86_400.0
 
@@ -39,8 +41,7 @@ class Input:
 
     def real(self, data: Path | None) -> Path | None:
         """The real trace's file, where there is one."""
-        path = data / "traces" / self.file if data is not None and self.file else None
-        return path if path is not None and path.is_file() else None
+        return find_file(data / "traces", self.file) if data is not None and self.file else None
 
 
 def _spikes(noise: float) -> Callable[[int], Trace]:
@@ -114,4 +115,4 @@ def origin_of(name: str, data: Path | None) -> str:
     """
     found = INPUTS[one_of("input", name, INPUTS)]
     path = found.real(data)
-    return "made" if path is None else f"real: {path.stem}, {found.how}"
+    return "made" if path is None else f"real: {plain_name(path).stem}, {found.how}"

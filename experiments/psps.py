@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from experiments import psps_findings as found
-from experiments.experiment import Case, Claim, Direction, Experiment
+from experiments.experiment import Case, Claim, Direction, Experiment, base
 from experiments.figures import FOUR
-from experiments.scene import Scene
 
 USUAL = (0.5617, 0.1831, 0.9987, 2098.91)  # psps with td 30 s, t_out 30 s, q_size 100000 and load balancing
 SHUFFLE = (0.5390, 0.4332, 0.9979, 5271.01)
 DABS = (0.3962, 0.2849, 0.8283, 1391.28)
 
-TWITTER = Scene(app="twitter", input="twitter", t_out_s=30.0, q_size=100_000, pool=16, service_ms=(20.0,), target_s=2.0)
-RAW = replace(TWITTER, input="twitter-raw")
-COMPLEX = replace(TWITTER, app="complex", service_ms=(), r_over=40)
-DNS = replace(TWITTER, app="dns", input="dns", pool=6, service_ms=(11.5,))
+TWITTER = base("twitter", "twitter", t_out_s=30.0, q_size=100_000, pool=16, service_ms=20.0, target_s=2.0)
+RAW = TWITTER.changed(input="twitter-raw")
+COMPLEX = TWITTER.changed(topology="complex", service_ms={}, r_over=40)
+DNS = TWITTER.changed(topology="dns", input="dns", pool=6, service_ms=11.5)
 KEPT: dict[str, Any] = {"t_out_s": None, "q_size": None}  # nothing is dropped
 
 
-def case(
-    label: str, paper: tuple[float, ...] = (), *, scene: Scene = TWITTER, policy: str = "psps", **more: Any
-) -> Case:
-    """A row with the four metrics, in the order of the paper's columns; `more` changes the scene."""
+def case(label: str, paper: tuple[float, ...] = (), *, of: Case = TWITTER, policy: str = "psps", **more: Any) -> Case:
+    """A row with the four metrics, in the order of the paper's columns; `more` is what is not as in `of`."""
     known = dict(zip(FOUR, paper, strict=True)) if paper else {}
-    return Case(label=label, policy=policy, scene=replace(scene, **more), paper=known)
+    return of.changed(label=label, policy=policy, paper=known, **more)
 
 
 def dabs(label: str, paper: tuple[float, ...] = (), *, weight: float = 0.3, restart_s: float = 30.0) -> Case:
@@ -110,11 +106,11 @@ TABLE_VII = table(
     "Grouping",
     found.NOTE_VII,
     case("shuffle", SHUFFLE, grouping="shuffle"),
-    case("load balancing, the paper's U", USUAL, measure="used"),
+    case("load balancing, the paper's U", USUAL, balance_by="used"),
     case("load balancing, our U", USUAL),
     case("least work", grouping="least_work"),
     case("shuffle, nothing dropped", grouping="shuffle", **KEPT),
-    case("load balancing, the paper's U, nothing dropped", measure="used", **KEPT),
+    case("load balancing, the paper's U, nothing dropped", balance_by="used", **KEPT),
     case("load balancing, our U, nothing dropped", **KEPT),
     case("least work, nothing dropped", grouping="least_work", **KEPT),
     directions=(
@@ -158,8 +154,8 @@ TABLE_IX = table(
     "ix",
     "The raw stream",
     found.NOTE_IX,
-    case("psps", (0.745, 0.4, 0.9791, 2501.46), scene=RAW),
-    case("r = 1", (0.875, 0.6706, 0.2822, 48379.95), scene=RAW, policy="static:1", **KEPT),
+    case("psps", (0.745, 0.4, 0.9791, 2501.46), of=RAW),
+    case("r = 1", (0.875, 0.6706, 0.2822, 48379.95), of=RAW, policy="static:1", **KEPT),
     case("psps, smoothed stream", USUAL),
     directions=(
         Direction("psps processes more than r = 1", lower("processed", "r = 1", "psps")),
@@ -195,8 +191,8 @@ TABLE_XI = table(
     "xi",
     "The complex application",
     found.NOTE_XI,
-    case("psps", (0.745, 0.0911, 0.9970, 219.13), scene=COMPLEX),
-    case("r = 5", (0.0, 0.0, 1.0, 31.99), scene=COMPLEX, policy="static:5", **KEPT),
+    case("psps", (0.745, 0.0911, 0.9970, 219.13), of=COMPLEX),
+    case("r = 5", (0.0, 0.0, 1.0, 31.99), of=COMPLEX, policy="static:5", **KEPT),
     directions=(Direction("psps saves more than r = 5", lower("saved", "r = 5", "psps")),),
 )
 
@@ -204,8 +200,8 @@ TABLE_XII = table(
     "xii",
     "The DNS application",
     found.NOTE_XII,
-    case("psps", (0.6062, 0.3734, 0.9884, 335.95), scene=DNS),
-    case("r = 1", (0.6666, 0.4521, 0.9759, 476.12), scene=DNS, policy="static:1", **KEPT),
+    case("psps", (0.6062, 0.3734, 0.9884, 335.95), of=DNS),
+    case("r = 1", (0.6666, 0.4521, 0.9759, 476.12), of=DNS, policy="static:1", **KEPT),
     directions=(Direction("psps beats r = 1 on latency", lower("latency_ms", "psps", "r = 1")),),
 )
 

@@ -1,18 +1,19 @@
-"""What came out, as one value for the JSON file and the page."""
+"""What came out: one page for people, one value for programs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.experiment import Experiment
-from experiments.figures import Measured
+from experiments.experiment import WAITED_FOR, Experiment
+from experiments.figures import METRICS, Measured
 from experiments.inputs import origin_of
 from experiments.runner import Job, Outcome, Played, outcomes_of
 from experiments.verdict import Verdict, differences, verdicts
+from penstock.report.page import render
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ def parts_of(
     parts = []
     for one in experiments:
         outcomes = outcomes_of(one, played, seeds)
-        names = dict.fromkeys(case.scene.input for case in one.cases)
+        names = dict.fromkeys(case.input for case in one.cases)
         parts.append(
             Part(
                 one,
@@ -48,11 +49,39 @@ def parts_of(
     return parts
 
 
+def page(parts: Sequence[Part], wall_s: float) -> str:
+    """The page: directions first, then every table with the paper's figures beside ours."""
+    directions = [one for part in parts for one in part.directions]
+    missing = {one.missing.removesuffix(WAITED_FOR) for part in parts for one in part.outcomes if one.missing}
+    return render(
+        "page.html",
+        Path(__file__).parent,
+        parts=parts,
+        directions=directions,
+        held=sum(one.holds is True for one in directions),
+        open=sum(one.holds is None for one in directions),
+        missing=sorted(missing),
+        wall_s=wall_s,
+        metrics=METRICS,
+        heading=heading,
+    )
+
+
+def heading(name: str) -> str:
+    """The place in the paper.
+
+    >>> heading("table-iv"), heading("figure-12"), heading("figures-4-5-periodic")
+    ('Table IV', 'Figure 12', 'Figures 4, 5, periodic')
+    """
+    kind, _, number = name.partition("-")
+    return f"{kind.capitalize()} {number.upper() if kind == 'table' else number.replace('-', ', ')}"
+
+
 def as_json(parts: Sequence[Part], wall_s: float) -> dict[str, Any]:
     """For programs: what is no number is null."""
     return {
         "wall_s": round(wall_s, 1),
-        "directions": [_verdict(one) for part in parts for one in part.directions],
+        "directions": [asdict(one) for part in parts for one in part.directions],
         "experiments": [_part(part) for part in parts],
     }
 
@@ -67,7 +96,7 @@ def _part(part: Part) -> dict[str, Any]:
         "seeds": part.seeds,
         "inputs": dict(part.inputs),
         "cases": [_case(outcome) for outcome in part.outcomes],
-        "differs": [_verdict(verdict) for verdict in part.differences],
+        "differs": [asdict(one) for one in part.differences],
     }
 
 
@@ -76,7 +105,7 @@ def _case(outcome: Outcome) -> dict[str, Any]:
     return {
         "label": case.label,
         "policy": case.policy,
-        "scene": vars(case.scene),
+        "scenario": case.settings(),
         "missing": outcome.missing,
         "paper": dict(case.paper),
         "ours": {name: _measured(figure) for name, figure in outcome.figures.items()},
@@ -86,16 +115,6 @@ def _case(outcome: Outcome) -> dict[str, Any]:
 def _measured(figure: Measured) -> dict[str, Any]:
     values = [_plain(value) for value in figure.values]
     return {"mean": _plain(figure.mean), "spread": _plain(figure.spread), "by_seed": values}
-
-
-def _verdict(one: Verdict) -> dict[str, Any]:
-    return {
-        "experiment": one.experiment,
-        "name": one.name,
-        "holds": one.holds,
-        "figures": list(one.figures),
-        "sentence": one.sentence,
-    }
 
 
 def _plain(value: float) -> float | None:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
 
 from experiments.experiment import Case, Experiment
 from experiments.figures import Measured, figures_of, measured
-from experiments.scene import Scene
+from experiments.inputs import trace_for
 from experiments.settled import Settled
 from penstock.errors import PenstockError
-from penstock.metrics.utilisation import MEASURES
 from penstock.policy.base import Policy
 from penstock.policy.guards import guarded
 from penstock.policy.learning import Learning
 from penstock.policy.registry import policy_for
-from penstock.policy.static import Static
-from penstock.simulator.run import Setup, simulate
+from penstock.simulator import Scenario, run
+from penstock.simulator.prepare import prepare
 
 LESSONS = 2  # times that `learning` sees the stream before it is measured on it
 
@@ -28,8 +27,7 @@ LESSONS = 2  # times that `learning` sees the stream before it is measured on it
 class Job:
     """One simulation."""
 
-    policy: str
-    scene: Scene
+    case: Case
     seed: int
 
 
@@ -53,28 +51,30 @@ class Outcome:
 
 def play(job: Job, data: Path | None) -> Played:
     """Run one simulation; `learning` is trained on the same stream beforehand, as in the DABS paper."""
-    scene = job.scene
+    case = job.case
     try:
-        setup, trace = scene.setup(job.seed, data)
-        policy = _policy(job, setup)
+        prepared = prepare(scenario_of(job, data))
+        forecaster = prepared.scenario.contest.forecaster
+        policy = policy_for(case.policy, workload=prepared.workload, forecaster=forecaster)
         if isinstance(policy, Learning):
             for _ in range(LESSONS):
-                simulate(setup, _guarded(policy, scene))
+                run.play(prepared, _guarded(policy, case))
             policy.train = False
-        result = simulate(setup, _guarded(policy, scene), forecaster=scene.forecaster, measure=MEASURES[scene.measure])
+        result = run.play(prepared, _guarded(policy, case))
     except PenstockError as error:
         return Played(job, failure=str(error))
-    return Played(job, figures_of(result, trace.duration_s, scene.r_over))
+    return Played(job, figures_of(result, prepared.trace.duration_s, case.r_over))
 
 
-def _policy(job: Job, setup: Setup) -> Policy:
-    if job.scene.fixed:
-        return Static(dict(zip(setup.topology.operators, job.scene.fixed, strict=True)))
-    return policy_for(job.policy, workload=setup.workload, forecaster=job.scene.forecaster)
+def scenario_of(job: Job, data: Path | None) -> Scenario:
+    """The case's scenario with its trace and events; `data` is the folder with real ones."""
+    events = data / "events" if data is not None and (data / "events").is_dir() else None
+    trace = trace_for(job.case.input, job.seed, data)
+    return replace(job.case.scenario, trace=trace, events=events, seed=job.seed)
 
 
-def _guarded(policy: Policy, scene: Scene) -> Policy:
-    return guarded(Settled(policy, scene.settle_s) if scene.settle_s else policy)
+def _guarded(policy: Policy, case: Case) -> Policy:
+    return guarded(Settled(policy, case.settle_s) if case.settle_s else policy)
 
 
 def jobs_of(experiments: Iterable[Experiment], seeds: int | None) -> list[Job]:
@@ -88,7 +88,7 @@ def jobs_of(experiments: Iterable[Experiment], seeds: int | None) -> list[Job]:
 
 
 def _jobs(case: Case, seeds: int) -> list[Job]:
-    return [Job(case.policy, case.scene, seed) for seed in range(seeds)]
+    return [Job(case, seed) for seed in range(seeds)]
 
 
 def run_all(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from experiments.experiment import Claim, Direction, Experiment, near
 from experiments.figures import METRICS, Measured
 from experiments.runner import Outcome
-from penstock.report.markup import ABSENT
+from penstock.report.text import ABSENT
 
 NOT_LOOKED_INTO = "why was not looked into yet"
 BARELY = "as in the paper, but by less than the seeds differ"

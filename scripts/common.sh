@@ -21,7 +21,8 @@ apt_install() {
     local prefix package
     prefix=$(apt_prefix) || return 1
     # shellcheck disable=SC2086  # the prefix is one or several words, or none
-    $prefix apt-get update -qq >/dev/null || true # an unreachable list need not matter
+    [ -n "${APT_UPDATED:-}" ] || $prefix apt-get update -qq >/dev/null || true # an unreachable list need not matter
+    APT_UPDATED=yes
     for package in "$@"; do
         say "installing $package with apt-get"
         # shellcheck disable=SC2086

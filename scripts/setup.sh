@@ -4,21 +4,22 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
 
-recent() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+# As requires-python in pyproject.toml has it: the versions that the tests were run on.
+suits() { "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; }
 
 find_python() {
     local candidate
     for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11}; do
-        recent "$candidate" && printf '%s' "$candidate" && return 0
+        suits "$candidate" && printf '%s' "$candidate" && return 0
     done
     return 1
 }
 
-python=$(find_python) || fail "Penstock needs Python 3.11 or later and found ${PYTHON:-python3}: $(
+python=$(find_python) || fail "Penstock needs Python 3.11, 3.12 or 3.13 and found ${PYTHON:-python3}: $(
     "${PYTHON:-python3}" --version 2>&1 || true
-); install a newer one, or name it: make PYTHON=/path/to/python3.11 …"
+); install one of these, or name it: make PYTHON=/path/to/python3.11 …"
 
-if ! recent .venv/bin/python; then
+if ! suits .venv/bin/python; then
     say "making .venv with $("$python" --version)"
     rm -rf .venv
     if ! "$python" -m venv .venv >/dev/null 2>&1; then # Debian ships venv apart

@@ -1,1 +1,80 @@
-"""Predictive elasticity for stream processing on Apache Spark."""
+"""Predictive elasticity for stream processing on Apache Spark.
+
+What a program needs is here; nothing is loaded before it is used, so that importing this needs neither Spark nor Java.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.elastic import Elastic, ElasticWorkers
+    from penstock.engine.options import RunOptions
+    from penstock.engine.run import Run
+    from penstock.engine.session import spark_settings
+    from penstock.errors import EngineError, InputError, PenstockError, TopologyError
+    from penstock.policy.base import Plan, Policy, Target
+    from penstock.simulator import Scenario, compare, simulate
+    from penstock.sinks import CollectSink, DatabaseSink, QueueSink, collected, published
+    from penstock.sources import FileSource, Source, TraceSource
+    from penstock.topology import Context, To, Topology
+    from penstock.workload import Trace, constant, load_trace, made_trace
+
+_PLACES = {
+    "elastic": ("Elastic", "ElasticWorkers"),
+    "engine.options": ("RunOptions",),
+    "engine.run": ("Run",),
+    "engine.session": ("spark_settings",),
+    "errors": ("EngineError", "InputError", "PenstockError", "TopologyError"),
+    "policy.base": ("Plan", "Policy", "Target"),
+    "simulator": ("Scenario", "compare", "simulate"),
+    "sinks": ("CollectSink", "DatabaseSink", "QueueSink", "collected", "published"),
+    "sources": ("FileSource", "Source", "TraceSource"),
+    "topology": ("Context", "To", "Topology"),
+    "workload": ("Trace", "constant", "load_trace", "made_trace"),
+}
+_PLACE_OF = {name: f"penstock.{place}" for place, names in _PLACES.items() for name in names}
+
+__all__ = [
+    "CollectSink",
+    "Context",
+    "DatabaseSink",
+    "Elastic",
+    "ElasticWorkers",
+    "EngineError",
+    "FileSource",
+    "InputError",
+    "PenstockError",
+    "Plan",
+    "Policy",
+    "QueueSink",
+    "Run",
+    "RunOptions",
+    "Scenario",
+    "Source",
+    "Target",
+    "To",
+    "Topology",
+    "TopologyError",
+    "Trace",
+    "TraceSource",
+    "collected",
+    "compare",
+    "constant",
+    "load_trace",
+    "made_trace",
+    "published",
+    "simulate",
+    "spark_settings",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACE_OF:
+        raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+    return getattr(importlib.import_module(_PLACE_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

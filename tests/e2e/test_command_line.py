@@ -20,9 +20,16 @@ pytestmark = pytest.mark.timeout(280)
 SHORT = ["--service-ms", "clean=10,classify=20,author=15,store=10", "--pool", "clean=3,classify=5,author=4,store=3"]
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+def start(folder: Path, *arguments: str, on_ctrl_c: Any = signal.SIG_DFL) -> subprocess.Popen[bytes]:
+    """As from a terminal, or (SIG_IGN) as nohup does it; the tests themselves may run under either."""
     command = [sys.executable, "-m", "penstock.cli", "run", *arguments]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, on_ctrl_c),
+    )
 
 
 def finished(process: subprocess.Popen[bytes], timeout_s: float = 200) -> str:
@@ -146,10 +153,20 @@ def all_gone(processes: list[psutil.Process], timeout_s: float) -> list[psutil.P
 def test_stopped_by_hand_it_finishes_what_is_in_flight_and_leaves_nothing_behind(
     how: signal.Signals, tmp_path: Path
 ) -> None:
+    """Under nohup, where SIGINT is ignored and stays so, SIGTERM does it.
+
+    The tests hung here when a runner had started them in the background: what is started then inherits that.
+    """
+    nohup = how is signal.SIGTERM
     arguments = ["--rate", "40", "--duration", "600", "--td", "1", "--warm-up", "1", "--store", "run.db"]
-    process = start(tmp_path, "twitter", *arguments, "--json", "run.json", *SHORT)
+    ignoring = signal.SIG_IGN if nohup else signal.SIG_DFL
+    process = start(tmp_path, "twitter", *arguments, "--json", "run.json", *SHORT, on_ctrl_c=ignoring)
     below = wait_for_workers(process, tmp_path / "run.db")
     assert len(below) > 10
+    if nohup:
+        os.kill(process.pid, signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(2)
     os.kill(process.pid, how)
     output = finished(process, 90)
     assert process.returncode == 0, output

@@ -8,10 +8,11 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from typing import Any
 
+import pika
 import pytest
 
 from penstock.apps import AppOptions, PayloadOptions, find_app
@@ -22,21 +23,8 @@ from penstock.sinks.queue import QueueSink
 from penstock.sources import TraceSource
 from penstock.workload import constant
 
-from .broker import START_S, Broker, free_port, server
-
-pika = pytest.importorskip("pika", reason="needs the package pika")
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    if server() is None:
-        pytest.skip("rabbitmq-server is not installed")
-    one = Broker(tmp_path_factory.mktemp("rabbitmq"))
-    try:
-        one.start()
-        yield one
-    finally:
-        one.kill()
+from ..services import free_port
+from ..services.broker import START_S, Broker
 
 
 @pytest.fixture

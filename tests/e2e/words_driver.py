@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
-from penstock.engine.session import COMMON
+from penstock.engine.session import OWN
 from penstock.sinks import CollectSink
 from penstock.sources import TraceSource
 from penstock.topology import Topology
@@ -67,7 +67,7 @@ def rows(words: list[str], at_once: int, folder: Path, spark: SparkSession) -> D
 
 def session() -> SparkSession:
     builder = SparkSession.builder.master("local[8]")
-    for key, value in COMMON.items():
+    for key, value in OWN.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 

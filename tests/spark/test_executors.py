@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.engine.session import COMMON
+from penstock.engine.session import OWN
 from penstock.errors import EngineError
 from penstock.infra.cluster_workers import await_workers
 from penstock.infra.executors import SETTINGS, Executors
@@ -62,7 +62,7 @@ def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSess
     with StandaloneCluster(tmp_path / "cluster", StandaloneOptions(cores=2, memory_mb=600)) as cluster:
         await_workers(cluster, 2)
         builder = SparkSession.builder.appName("executors").config("spark.master", cluster.url)
-        for key, value in {**COMMON, **settings, **SETTINGS}.items():
+        for key, value in {**OWN, **settings, **SETTINGS}.items():
             builder = builder.config(key, value)
         session = builder.getOrCreate()
         yield session

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
-from penstock.engine.session import COMMON
+from penstock.engine.session import OWN
 from penstock.sinks import CollectSink, collected
 from penstock.topology import Topology
 
@@ -34,7 +34,7 @@ def chain(folder: Path) -> Topology:
 @pytest.fixture
 def spark() -> Iterator[SparkSession]:
     builder = SparkSession.builder.master("local[4]")
-    for key, value in COMMON.items():
+    for key, value in OWN.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     yield session

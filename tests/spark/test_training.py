@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
-from penstock.engine.training import train, training_session
 from penstock.forecast.base import Forecaster
-from penstock.forecast.models import ModelFolder
-from penstock.forecast.training import History, Job, trained_model
+from penstock.forecast.trained.job import History, Job, trained_model
+from penstock.forecast.trained.model_folder import ModelFolder
+from penstock.forecast.trained.on_spark import train, training_session
 from penstock.workload import Trace, load_trace, save_trace
 
 pytestmark = pytest.mark.timeout(120)

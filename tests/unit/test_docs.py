@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ast import literal_eval
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,9 @@ def test_the_options_in_a_page_are_those_of_the_command_line(page: str) -> None:
 
 def test_the_page_on_the_simulator_does_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     names = execute(ROOT / "docs" / "simulator.md")
-    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} == {"psps", "keda", "static:peak"}
+    *lines, ranking = capsys.readouterr().out.splitlines()
+    assert {line.split()[0] for line in lines} == {"psps", "keda", "static:peak"}
+    assert set(literal_eval(ranking)) == {"HalfBusy", "psps", "static:peak"}
     assert names["knowledge"].is_file()
 
 

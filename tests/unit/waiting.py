@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def until(true: Callable[[], Any], timeout_s: float = 5.0) -> Any:
+def until(true: Callable[[], Any], timeout_s: float = 30.0) -> Any:
     """Wait until it is true and give what it said; fail the test when the time is over."""
     deadline = time.monotonic() + timeout_s
     while not (said := true()):

@@ -14,8 +14,8 @@ from penstock.apps.events.tweets import tweets
 from penstock.apps.events.values import values
 from penstock.apps.options import AppOptions, SinkFactory
 from penstock.apps.user import load_topology
+from penstock.common.names import hint
 from penstock.errors import InputError
-from penstock.names import hint
 
 APPS = {
     app.name: app

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -11,8 +12,21 @@ from penstock.errors import InputError, PenstockError
 from penstock.topology import Topology
 
 
-def load_topology(reference: str) -> Topology:
-    """Import the module, from the current folder too, and take its topology or call the function that makes it."""
+def load_topology(reference: str, *, grouping: str | None = None, pools: Mapping[str, int] | None = None) -> Topology:
+    """Import the module, from the current folder too, and take its topology or call the function that makes it.
+
+    With another grouping for operators without a key, and other pools, where these are given.
+    """
+    topology = _found(reference)
+    for name, operator in topology.operators.items():
+        if grouping is not None and operator.key is None:
+            topology.replaced(name, grouping=grouping)
+    for name, pool in (pools or {}).items():
+        topology.replaced(name, pool=pool)
+    return topology
+
+
+def _found(reference: str) -> Topology:
     module_name, colon, attribute = reference.partition(":")
     if not (colon and module_name and attribute):
         raise InputError(f"topology {reference!r}: must be module:attribute, as in my_app:topology")

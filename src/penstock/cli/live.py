@@ -1,10 +1,13 @@
-"""The live view of a run in the terminal."""
+"""A run in the terminal: the live view while it goes on, the tables when it has ended."""
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -13,13 +16,20 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from penstock.cli.drive import Driven
-from penstock.cli.live_workers import workers_view
+from penstock.control.step import LoopState
+from penstock.elastic import Elastic
 from penstock.metrics.counters import OperatorCounters, RunCounters
+from penstock.metrics.rows import ManagerRow, WorkerRow
+from penstock.report.run import PUBLISHED
 
 REFRESH_S = 0.5
 LINE_EVERY_S = 10.0
 DECISIONS_SHOWN = 6
+WORKERS_SHOWN = 8
+WORDS_SHOWN = 4
+WIDEST_BAR = 16
+_STATE_STYLES = {"starting": "dim", "joining": "dim", "draining": "yellow"}
+_WORD_STYLES = {"refused": "yellow", "cancelled": "yellow", "lost": "red", "granted": "green", "done": "green"}
 
 
 class LiveView:
@@ -42,48 +52,54 @@ class LiveView:
             live.update(Text("starting Spark and the replicas …"), refresh=True)
             yield self
 
-    def __call__(self, driven: Driven) -> None:
+    def __call__(self, run: Elastic) -> None:
         """Draw the run as it is now, if it is time to."""
         now_s = time.monotonic()
         if now_s - self._drawn_s < (REFRESH_S if self._live else LINE_EVERY_S):
             return
         self._drawn_s = now_s
-        counters = driven.run.counters()
+        counters = run.counters()
         last, self._last = self._last or counters, counters
         if self._live is not None:
-            self._live.update(self._view(driven, last, counters), refresh=True)
+            self._live.update(self._view(run, last, counters), refresh=True)
         else:
-            self._console.print(_line(driven, last, counters), highlight=False)
+            self._console.print(_line(run, last, counters), highlight=False)
 
-    def _view(self, driven: Driven, last: RunCounters, now: RunCounters) -> Group:
-        sent, total = sum(now.sources.values()), round(driven.trace.events)
+    def _view(self, run: Elastic, last: RunCounters, now: RunCounters) -> Group:
+        sent, total = sum(now.sources.values()), _total(run)
         parts: list[RenderableType] = [
-            Text(_line(driven, last, now)),
-            Padding(ProgressBar(total=max(total, 1), completed=sent, width=60), (0, 0, 1, 0)),
+            Text(_line(run, last, now)),
+            Padding(ProgressBar(total=total, completed=sent, width=60), (0, 0, 1, 0)),
             _operators(last, now),
         ]
-        workers = workers_view(driven.loop.state, driven.started_s) if driven.loop is not None else []
-        return Group(*parts, *_decisions(driven), *workers)
+        workers = workers_view(run.loop.state, run.started_s) if run.loop is not None else []
+        return Group(*parts, *_decisions(run), *workers)
 
 
-def _line(driven: Driven, last: RunCounters, now: RunCounters) -> str:
-    elapsed = driven.run.clock.now() - driven.started_s
-    sent, total = sum(now.sources.values()), round(driven.trace.events)
+def _line(run: Elastic, last: RunCounters, now: RunCounters) -> str:
+    elapsed = run.run.clock.now() - run.started_s
+    sent, total = sum(now.sources.values()), _total(run)
+    of = "" if total is None else f" of {total:,}"
     rate = (sent - sum(last.sources.values())) / max(now.time_s - last.time_s, 1e-9)
     recent = now.latency.since(last.latency)
     latency = f"{recent.percentile_ms(0.5):.0f}/{recent.percentile_ms(0.99):.0f} ms" if recent.count else "–"
-    text = f"{elapsed:5.0f} s  sent {sent:,} of {total:,}  {rate:,.0f}/s  latency p50/p99 {latency}"
+    text = f"{elapsed:5.0f} s  sent {sent:,}{of}  {rate:,.0f}/s  latency p50/p99 {latency}"
     active = sum(len(one.active) for one in now.operators.values())
     text += f"  replicas {active}  backlog {sum(one.backlog for one in now.operators.values()):,}"
-    if driven.loop is not None and (seen := driven.loop.state.seen) is not None and seen.forecast is not None:
+    if run.loop is not None and (seen := run.loop.state.seen) is not None and seen.forecast is not None:
         text += "  forecast " + ", ".join(f"{rates[0]:,.0f}/s" for rates in seen.forecast.rates.values())
-    workers = _workers(driven)
+    workers = _workers(run)
     return text + workers + (f"  restarts {now.restarts}" if now.restarts else "")
 
 
-def _workers(driven: Driven) -> str:
-    seen = driven.loop.state.seen if driven.loop is not None else None
+def _workers(run: Elastic) -> str:
+    seen = run.loop.state.seen if run.loop is not None else None
     return f"  workers {len(seen.levels.workers)}" if seen is not None and seen.levels is not None else ""
+
+
+def _total(run: Elastic) -> int | None:
+    """The events that there will be, if that is known."""
+    return None if run.expected is None else max(1, round(run.expected.events))
 
 
 def _operators(last: RunCounters, now: RunCounters) -> Table:
@@ -113,11 +129,153 @@ def _cells(last: OperatorCounters, now: OperatorCounters, elapsed_s: float) -> l
     ]
 
 
-def _decisions(driven: Driven) -> list[Text]:
-    if driven.loop is None:
+def _decisions(run: Elastic) -> list[Text]:
+    if run.loop is None:
         return [Text("measuring execution times on the first events …", style="dim")]
-    changes = driven.loop.state.changes[-DECISIONS_SHOWN:]
+    changes = run.loop.state.changes[-DECISIONS_SHOWN:]
     return [
-        Text(f"{time_s - driven.started_s:5.0f} s  {decision}", overflow="ellipsis", no_wrap=True)
+        Text(f"{time_s - run.started_s:5.0f} s  {decision}", overflow="ellipsis", no_wrap=True)
         for time_s, decision in changes
     ]
+
+
+# ── workers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def workers_view(state: LoopState, started_s: float) -> list[RenderableType]:
+    """A table of the workers and a few lines below it."""
+    seen = state.seen
+    if seen is None or seen.levels is None:
+        return []
+    said = [_said(row, started_s) for row in state.said[-WORDS_SHOWN:]]
+    return [Text(_workers_title(seen.levels.workers), style="bold"), _workers_table(seen.levels.workers), *said]
+
+
+def _workers_title(workers: Sequence[WorkerRow]) -> str:
+    """How many there are, by state, and the slots of all.
+
+    >>> _workers_title(())
+    'no workers'
+    """
+    if not workers:
+        return "no workers"
+    states = ", ".join(f"{count} {state}" for state, count in Counter(one.state for one in workers).items())
+    used, slots = sum(one.hosted for one in workers), sum(one.capacity for one in workers)
+    return f"workers: {states}; {used} of {slots} slots used"
+
+
+def _workers_table(workers: Sequence[WorkerRow]) -> Table:
+    regions = len({one.region for one in workers}) > 1
+    table = Table(header_style="bold", expand=False)
+    for name in ("worker", *(["region"] if regions else []), "state", "slots"):
+        table.add_column(name, no_wrap=True, overflow="ellipsis")
+    table.add_column("used", justify="right", no_wrap=True)
+    shown = workers if len(workers) <= WORKERS_SHOWN else workers[: WORKERS_SHOWN - 1]
+    for one in shown:
+        use = "–" if one.utilisation is None else f"{one.utilisation:.0%}"
+        cells = (one.worker, *([one.region] if regions else []), one.state, _slots(one), use)
+        table.add_row(*map(Text, cells), style=_STATE_STYLES.get(one.state))
+    if len(shown) < len(workers):
+        table.add_row(f"{len(workers) - len(shown)} more", style="dim")
+    return table
+
+
+def _slots(worker: WorkerRow) -> str:
+    """Slots taken and free, as boxes where there are few.
+
+    >>> about = {"number": 0, "time_s": 0.0, "worker": "w", "region": "here", "state": "available", "price": 1.0}
+    >>> _slots(WorkerRow(**about, capacity=4, hosted=3, utilisation=0.5))
+    '■■■□ 3/4'
+    """
+    taken = f"{worker.hosted}/{worker.capacity}"
+    if worker.capacity > WIDEST_BAR:
+        return taken
+    return f"{'■' * worker.hosted}{'□' * (worker.capacity - worker.hosted)} {taken}"
+
+
+def _said(row: ManagerRow, started_s: float) -> Text:
+    line = Text(f"{row.time_s - started_s:5.0f} s  {row.who} ", overflow="ellipsis", no_wrap=True)
+    line.append(row.word, style=_WORD_STYLES.get(row.word, ""))
+    return line.append(f" {row.subject}: {row.reason}")
+
+
+# ── the end ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def tell(console: Console, summary: Mapping[str, Any]) -> None:
+    """What a run came to."""
+    console.print(headline(summary), highlight=False)
+    console.print(operators_table(summary))
+    console.print(metrics_table(summary))
+    if "workers" in summary:
+        console.print(workers_line(summary["workers"]), highlight=False)
+
+
+def operators_table(summary: Mapping[str, Any]) -> Table:
+    """One row an operator."""
+    table = Table(title="operators", title_justify="left", header_style="bold")
+    for name, justify in (("operator", "left"), ("active", "right"), ("processed", "right")):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    for name in ("dropped", "backlog", "et ms", "busy s", "CPU s"):
+        table.add_column(name, justify="right")
+    for name, one in summary["operators"].items():
+        dropped = ", ".join(f"{cause} {count}" for cause, count in one["dropped"].items()) or "0"
+        table.add_row(
+            name,
+            f"{len(one['active'])}/{one['pool']}",
+            f"{one['processed']:,}",
+            dropped,
+            f"{one['backlog']:,}",
+            _shown(one["execution_time_ms"], 2),
+            f"{one['busy_s']:.1f}",
+            f"{one['cpu_s']:.1f}",
+        )
+    return table
+
+
+def metrics_table(summary: Mapping[str, Any]) -> Table:
+    """The four metrics, the paper's beside them where it ran the same application."""
+    published = PUBLISHED.get(str(summary["app"]))
+    paper = dataclasses.astuple(published) if published else None
+    table = Table(title="the four metrics", title_justify="left", header_style="bold")
+    table.add_column("")
+    table.add_column("here", justify="right")
+    if paper:
+        table.add_column("paper", justify="right")
+    rows = (
+        ("saved resources", _shown(summary["saved_resources"], 4)),
+        ("throughput degradation", _shown(summary["throughput_degradation"], 4)),
+        ("processed ratio", _shown(summary["processed_ratio"], 4)),
+        ("latency ms (mean)", _shown(summary["latency_ms"]["mean"], 1)),
+    )
+    for number, (name, value) in enumerate(rows):
+        table.add_row(name, value, *([f"{paper[number]:g}"] if paper else []))
+    return table
+
+
+def headline(summary: Mapping[str, Any]) -> str:
+    """What happened to the events, in a line."""
+    dropped = sum(summary["dropped"].values())
+    latency = summary["latency_ms"]
+    return (
+        f"{summary['events']:,} events sent, {summary['processed']:,} processed, {dropped:,} dropped, "
+        f"{summary['repeated']:,} repeated; "
+        f"latency p50 {_shown(latency['p50'], 0)} ms, p99 {_shown(latency['p99'], 0)} ms; "
+        f"{summary['duration_s']:.0f} s, {summary['restarts']} restarts"
+    )
+
+
+def workers_line(workers: Mapping[str, Any]) -> str:
+    """What became of the workers, in a line.
+
+    >>> workers_line({"worker_seconds": 240.0, "pauses": [{"seconds": 0.025}]})
+    'workers: 240 worker-seconds; 1 change of them, sources stood still for at most 25 ms'
+    """
+    pauses = [one["seconds"] for one in workers["pauses"]]
+    changes = f"{len(pauses)} change{'s' if len(pauses) != 1 else ''} of them"
+    stood = f", sources stood still for at most {1000 * max(pauses):.0f} ms" if pauses else ""
+    return f"workers: {workers['worker_seconds']:,.0f} worker-seconds; {changes}{stood}"
+
+
+def _shown(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"

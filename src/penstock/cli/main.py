@@ -8,13 +8,15 @@ from typing import Annotated
 import typer
 from rich.logging import RichHandler
 
-from penstock.cli.backtest_command import backtest
-from penstock.cli.cluster_command import cluster
+from penstock.cli.backtest import backtest
+from penstock.cli.cluster import cluster
+from penstock.cli.compare import compare
 from penstock.cli.console import console
-from penstock.cli.report_command import report
-from penstock.cli.run_command import demo, run
-from penstock.cli.simulate_command import compare, simulate
-from penstock.cli.train_command import train
+from penstock.cli.demo import demo
+from penstock.cli.report import report
+from penstock.cli.run import run
+from penstock.cli.simulate import simulate
+from penstock.cli.train import train
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 

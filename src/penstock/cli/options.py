@@ -1,11 +1,14 @@
-"""Options that several commands have."""
+"""Options that several commands have, and how they are read."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from penstock.errors import InputError
 
 AppArgument = Annotated[str, typer.Argument(metavar="APP", help="A shipped application, or module:topology.")]
 TraceFile = Annotated[Path | None, typer.Option("--trace", help="CSV with time_s,rate.")]
@@ -31,3 +34,36 @@ EventsFile = Annotated[Path | None, typer.Option(help="A file of events, or a fo
 Seed = Annotated[int, typer.Option(help="Of everything that is drawn at random.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the results here; - for the screen.")]
 HtmlFile = Annotated[Path | None, typer.Option("--html", help="Write a report with plots here.")]
+
+
+def parse_pairs(option: str, text: str | None, kind: Callable[[str], Any]) -> dict[str, Any]:
+    """`clean=2,store=4` as a mapping.
+
+    >>> parse_pairs("--replicas", "clean=2,store=4", int)
+    {'clean': 2, 'store': 4}
+    """
+    pairs: dict[str, Any] = {}
+    for part in (text or "").split(","):
+        if not part:
+            continue
+        name, sign, value = part.partition("=")
+        try:
+            pairs[name.strip()] = kind(value)
+        except ValueError:
+            sign = ""
+        if not sign:
+            raise InputError(f"{option}: must be operator={kind.__name__},…; got {part!r}")
+    return pairs
+
+
+def parse_settings(pairs: Sequence[str] | None, file: Path | None) -> dict[str, str]:
+    """Spark's settings: those of the file, and over them those given one by one."""
+    from penstock.engine.session import read_settings  # Spark takes its time to load
+
+    settings = read_settings(file) if file is not None else {}
+    for pair in pairs or ():
+        key, sign, value = pair.partition("=")
+        if not (key and sign):
+            raise InputError(f"--conf: must be KEY=VALUE; got {pair!r}")
+        settings[key.strip()] = value
+    return settings

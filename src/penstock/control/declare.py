@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from penstock.metrics.shares import declared_edges, propagate
 from penstock.metrics.snapshot import Declared
-from penstock.policy.static import Workload
+from penstock.policy.workload import Workload
 from penstock.topology.topology import Topology
 from penstock.workload.trace import Trace
 
@@ -34,6 +34,15 @@ def workload_of(topology: Topology, trace: Trace, times_s: Mapping[str, float]) 
     entering = dict.fromkeys(topology.sources, 1.0 / len(topology.sources))
     reaching = propagate(entering, declared_edges(declared(topology)))
     return Workload(trace.peak, trace.mean, {name: reaching[name] for name in topology.operators}, times_s)
+
+
+def expected_workload(topology: Topology, trace: Trace, measured_s: Mapping[str, float]) -> Workload:
+    """The same with the declared execution times; where none is declared the measured one, or else 1 ms."""
+    times_s = {
+        name: measured_s.get(name, 0.001) if operator.execution_time_ms is None else operator.execution_time_ms / 1000
+        for name, operator in topology.operators.items()
+    }
+    return workload_of(topology, trace, times_s)
 
 
 def _declared(topology: Topology, name: str) -> Declared:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from penstock.common.checks import is_whole
 from penstock.errors import InputError
 
 MODES = ("realtime", "microbatch")
@@ -24,6 +25,7 @@ class RunOptions:
     retries: int = 5  # restarts of a query that dies, in a row
     retry_window_s: float = 600.0  # a query that lived this long has its retries back
     start_timeout_s: float = 120.0
+    slots_within_s: float = 60.0  # how long the slots of a cluster are waited for
     handover_timeout_s: float = 60.0  # state whose move does not get on for so long stays; the query is started again
     executors: int = 1  # of a cluster, to wait for before replicas are spread over them
     folder: Path | None = None  # checkpoint, logs; a temporary one if none is given
@@ -32,7 +34,7 @@ class RunOptions:
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise InputError(f"mode must be one of {', '.join(MODES)}; got {self.mode!r}")
-        for name in ("t_out_s", "report_every_s", "start_timeout_s", "handover_timeout_s"):
+        for name in ("t_out_s", "report_every_s", "start_timeout_s", "slots_within_s", "handover_timeout_s"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise InputError(f"{name} must be above 0; got {value!r}")
@@ -40,7 +42,7 @@ class RunOptions:
             raise InputError(f"checkpoint_every_s must be at least 5; got {self.checkpoint_every_s!r}")
         for name, least in (("q_size", 1), ("source_slots", 1), ("executors", 1), ("retries", 0)):
             value = getattr(self, name)
-            if value is not None and value < least:
+            if value is not None and not is_whole(value, least):
                 raise InputError(f"{name} must be at least {least}; got {value!r}")
 
     @property

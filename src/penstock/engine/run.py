@@ -27,11 +27,12 @@ from penstock.engine.plan.job import Job
 from penstock.engine.plan.layout import Layout, full_layout, lay_out
 from penstock.engine.run_file import alone_in, run_file
 from penstock.engine.session import (
-    REALTIME,
+    NEEDED,
     await_slots,
     check_java,
+    check_python,
     check_session,
-    check_slots,
+    check_settings,
     open_session,
     slots_for,
 )
@@ -43,7 +44,6 @@ from penstock.topology import ReplicaId, Topology
 
 log = logging.getLogger(__name__)
 
-SLOTS_WITHIN_S = 60.0
 SILENT_REPORTS = 20  # a process that misses so many is gone
 
 
@@ -66,11 +66,14 @@ class Run:
         self.topology = topology
         self.options = options or RunOptions()
         self.sources = bind_sources(topology, sources, self.options)
+        if self.options.realtime:
+            check_settings(self.options.spark)
         self._file = run_file(self.options.folder, topology, self.options, secrets.token_hex(6))
         self.id = self._file.id
         self.carried_on = self._file.generation + 1  # starts of the query under earlier drivers; 0 for a new run
         self._server = ControlServer(self.id, silent_s=max(SILENT_S, SILENT_REPORTS * self.options.report_every_s))
-        self._routing = RoutingTable(topology, replicas or {}, self._server)
+        self._named = dict(replicas or {})  # by the user; a policy may say with how many of the others it begins
+        self._routing = RoutingTable(topology, self._named, self._server)
         self._tally = Tally(topology)
         self._spark = spark
         self._owns_spark = spark is None
@@ -100,6 +103,13 @@ class Run:
             raise
         return self
 
+    def begin_with(self, replicas: Mapping[str, int]) -> None:
+        """Before the start: have so many replicas active at first, of operators for which the user named none."""
+        if self.started:
+            raise EngineError("the run has been started: set_replicas changes how many are active")
+        self._routing = RoutingTable(self.topology, {**replicas, **self._named}, self._server)
+        self._feed = UtilisationFeed(self.counters, self._routing.use)
+
     def stop(self, timeout_s: float = 30.0) -> bool:
         """Stop the sources, finish what is in flight within the time, end the query; whether all was finished."""
         if self._driver is None or self._stopped.is_set():
@@ -121,6 +131,11 @@ class Run:
         """Let no more events in; what is in flight goes on."""
         if self._driver is not None:
             self._driver.stop_sources()
+
+    @property
+    def started(self) -> bool:
+        """Whether it has been started, and perhaps ended since."""
+        return self._driver is not None
 
     def stopped(self) -> bool:
         """Whether the run has ended."""
@@ -246,14 +261,13 @@ class Run:
 
     def _open_spark(self) -> SparkSession:
         needed = self._first_layout.tasks if self.options.realtime else 1
-        settings = REALTIME if self.options.realtime else {}
         if self._spark is None:
-            settings = settings | self.options.spark
-            check_slots(settings.get("spark.master", ""), needed)
+            settings = (NEEDED if self.options.realtime else {}) | self.options.spark
             self._spark = open_session(slots_for(self._first_layout), settings, self.folder / "spark.log")
-            await_slots(self._spark, needed, self.options.executors, SLOTS_WITHIN_S)
-        else:
-            check_session(self._spark, needed, settings)
+        elif self.options.realtime:
+            check_session(self._spark)
+            check_python(self._spark)
+        await_slots(self._spark, needed, self.options.executors, self.options.slots_within_s)
         return self._spark
 
     def _open_driver(self, spark: SparkSession) -> None:

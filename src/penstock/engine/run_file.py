@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
+from penstock.common.filelock import hold
 from penstock.engine.options import RunOptions
 from penstock.errors import EngineError, InputError
-from penstock.filelock import hold
 from penstock.topology import Topology
 
 FILE = "run.json"

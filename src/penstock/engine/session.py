@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from penstock.engine.plan.layout import Layout
-from penstock.errors import EngineError
+from penstock.errors import EngineError, InputError
 from penstock.infra.executors import ready_executors
 
 LEAST_JAVA = 17
@@ -25,26 +28,51 @@ SPARE_SLOTS = 2  # besides those of two shifts at once
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
-COMMON = {
+NEEDED = {  # by real-time mode, in any session; without most of these a row waits in a buffer until the batch ends
+    "spark.python.daemon.module": "penstock.engine.worker.daemon",
+    "spark.python.udf.pipelined.enabled": "true",
+    "spark.python.unix.domain.socket.enabled": "true",  # TCP holds small writes back for 40 ms (Nagle, delayed ACK)
+    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+    "spark.sql.execution.pandas.udf.buffer.size": "64",
+    "spark.sql.streaming.realTimeMode.allowlistCheck": "false",  # mapInArrow is not on its list, and works
+}
+OWN = {  # of a session that a run makes for itself: quiet and quick
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
-    "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
-    "spark.python.daemon.module": "penstock.engine.worker.daemon",
-    "spark.python.unix.domain.socket.enabled": "true",  # TCP holds small writes back for 40 ms (Nagle, delayed ACK)
     "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.streaming.minBatchesToRetain": "4",
 }
-REALTIME = {
-    "spark.sql.streaming.realTimeMode.allowlistCheck": "false",  # mapInArrow is not on its list, and works
-    # without these a row waits in a buffer until the batch ends
-    "spark.python.udf.pipelined.enabled": "true",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
-    "spark.sql.execution.pandas.udf.buffer.size": "64",
-    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
-}
+
+
+def spark_settings() -> dict[str, Any]:
+    """What a Spark session of your own must be made with for a run in real-time mode.
+
+    >>> from pyspark.sql import SparkSession
+    >>> builder = SparkSession.builder.master("local[24]").config(map=spark_settings())
+    """
+    return dict(NEEDED)
+
+
+def read_settings(file: Path) -> dict[str, str]:
+    """Spark settings from a file as `spark-submit --properties-file` takes it: a key and a value on each line."""
+    try:
+        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    except OSError as error:
+        raise InputError(f"Spark settings {str(file)!r}: cannot be read; {error.strerror or error}") from error
+    settings = {}
+    for number, line in enumerate(lines, start=1):
+        if not line or line.startswith("#"):
+            continue
+        found = re.fullmatch(r"([^\s=:]+)\s*[=:\s]\s*(.*)", line)
+        if found is None:
+            raise InputError(f"Spark settings {str(file)!r}: line {number} must be a key and a value; got {line!r}")
+        settings[found[1]] = found[2]
+    return settings
 
 
 def check_java() -> None:
@@ -61,19 +89,23 @@ def check_java() -> None:
         raise EngineError(f"{wanted}; {java} is version {found[1]}")
 
 
-def open_session(slots: int, settings: dict[str, str], log_file: Path) -> SparkSession:
-    """A local session with that many slots; its log, and its workers' output, go to the file."""
+def open_session(slots: int, settings: Mapping[str, str], log_file: Path) -> SparkSession:
+    """A session of our own; its log, and its workers' output, go to the file.
+
+    On the master that the settings name, or else the one that `spark-submit` was given, or else `local` with so many
+    slots.
+    """
     check_java()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if SparkSession.getActiveSession() is not None:
         raise EngineError("a Spark session is already open in this process: stop it, or give it to the run")
-    builder = SparkSession.builder.appName("penstock")
-    for key, value in {"spark.master": f"local[{slots}]", **COMMON, **settings}.items():
-        builder = builder.config(key, value)
+    ours: dict[str, Any] = OWN | dict(settings)
+    builder = SparkSession.builder.appName("penstock").config(map=ours)
     try:
         with _standard_error_to(log_file), interrupts_held():
-            session = builder.getOrCreate()
+            master = settings.get("spark.master") or submitted_master() or f"local[{slots}]"
+            session = builder.config("spark.master", master).getOrCreate()
     except KeyboardInterrupt:
         if (opened := SparkSession.getActiveSession()) is not None:
             opened.stop()
@@ -81,26 +113,83 @@ def open_session(slots: int, settings: dict[str, str], log_file: Path) -> SparkS
     return session
 
 
+def submitted_master() -> str | None:
+    """The master that this program was submitted to; None if it was not, or without a word about it.
+
+    `spark-submit` starts the JVM, which then knows; a program that starts its own is told in PYSPARK_SUBMIT_ARGS.
+    """
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return _master_in(shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "")))
+    SparkContext._ensure_initialized()
+    system: Any = SparkContext._jvm.java.lang.System  # type: ignore[union-attr]
+    master: str | None = system.getProperty("spark.master")
+    named = master != "local[*]" or _master_in((system.getProperty("sun.java.command") or "").split())
+    return master if named else None  # local[*] is what Spark says where nobody said anything
+
+
+def _master_in(arguments: Sequence[str]) -> str | None:
+    """The master in the arguments of spark-submit.
+
+    >>> _master_in(["--master", "yarn", "pyspark-shell"]), _master_in(["--conf", "spark.master=local[4]"])
+    ('yarn', 'local[4]')
+    """
+    for before, argument in zip(("", *arguments), arguments, strict=False):
+        if before == "--master":
+            return argument
+        if argument.startswith(("--master=", "spark.master=")):
+            return argument.partition("=")[2]
+    return None
+
+
 def slots_for(layout: Layout) -> int:
     """Slots that a session or a cluster must have for two shifts at once."""
     return 2 * layout.tasks + SPARE_SLOTS
 
 
-def check_session(spark: SparkSession, needed: int, settings: dict[str, str]) -> None:
-    """Raise an EngineError if a session someone else made has too few slots or other settings than the mode needs."""
-    wrong = [f"{key}={value}" for key, value in settings.items() if spark.conf.get(key, None) != value]
+def check_settings(settings: Mapping[str, str]) -> None:
+    """Raise an InputError if a setting for a session of our own is other than real-time mode needs it."""
+    wrong = [key for key, value in settings.items() if NEEDED.get(key, value) != value]
     if wrong:
-        raise EngineError(f"the Spark session lacks settings that real-time mode needs: {', '.join(wrong)}")
-    check_slots(spark.sparkContext.master or "", needed, spark.sparkContext.defaultParallelism)
+        told = "; ".join(f"{key} must be {NEEDED[key]}; got {settings[key]}" for key in wrong)
+        raise InputError(f"Spark settings: {told}")
+
+
+def check_session(spark: SparkSession) -> None:
+    """Raise an EngineError with all settings that real-time mode needs and a session someone else made has not got."""
+    wrong = [f"{key}={value}" for key, value in NEEDED.items() if spark.conf.get(key, None) != value]
+    if wrong:
+        raise EngineError(
+            f"the Spark session lacks settings that real-time mode needs: {', '.join(wrong)}; "
+            "make it with all of penstock.spark_settings()"
+        )
+
+
+def check_python(spark: SparkSession) -> None:
+    """Raise an EngineError if a local session that someone else made starts workers with a Python without Penstock."""
+    python = spark.sparkContext.pythonExec
+    if not _LOCAL.fullmatch(spark.sparkContext.master or ""):
+        return
+    tried = subprocess.run([python, "-c", "import penstock"], capture_output=True, text=True, check=False)
+    if tried.returncode:
+        raise EngineError(
+            f"the Spark session starts its workers with {python!r}, which cannot import penstock: "
+            f"set PYSPARK_PYTHON to {sys.executable} before the session is made"
+        )
 
 
 def await_slots(spark: SparkSession, needed: int, executors: int, timeout_s: float) -> None:
     """Wait until so many executors of a cluster, and so many slots on them, can be used; an EngineError if not in time.
 
-    Replicas are spread over the executors that are there when their query starts.
+    Replicas are spread over the executors that are there when their query starts. A local session has what it has.
     """
     master, deadline = spark.sparkContext.master or "", time.monotonic() + timeout_s
-    if _LOCAL.fullmatch(master):
+    if (local := _LOCAL.fullmatch(master)) is not None:
+        offered = spark.sparkContext.defaultParallelism if local[1] == "*" else int(local[1] or 1)
+        if offered < needed:
+            raise EngineError(
+                f"the pools need {needed} slots at once; {master} offers {offered}: "
+                f"make it local[{needed}] or more (slots may be more than there are cores), or shrink the pools"
+            )
         return
     while len(ready := ready_executors(spark)) < executors or sum(ready.values()) < needed:
         if time.monotonic() > deadline:
@@ -112,22 +201,12 @@ def await_slots(spark: SparkSession, needed: int, executors: int, timeout_s: flo
         time.sleep(0.2)
 
 
-def check_slots(master: str, needed: int, otherwise: int | None = None) -> None:
-    """Raise an EngineError if all stages cannot run at once; `otherwise`: what a master that does not say offers."""
-    local = _LOCAL.fullmatch(master)
-    offered = int(local[1] or 1) if local and local[1] != "*" else otherwise
-    if offered is not None and offered < needed:
-        raise EngineError(
-            f"the pools need {needed} slots at once; {master} offers {offered}: "
-            "give Spark more cores or shrink the pools"
-        )
-
-
 @contextmanager
 def interrupts_held() -> Iterator[None]:
     """Ctrl-C has its effect afterwards: a JVM that loses its Python while it starts would never end.
 
-    Whatever was to happen on Ctrl-C is so again: PySpark would cancel all jobs, and a run is to finish them first.
+    Whatever was to happen on Ctrl-C is so again: PySpark would cancel all jobs, and a run is to finish them first. A
+    signal that was ignored before (SIGINT under nohup) is ignored throughout.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -139,7 +218,7 @@ def interrupts_held() -> Iterator[None]:
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)
-    if came:
+    if any(before[signal.Signals(one)] is not signal.SIG_IGN for one in came):
         raise KeyboardInterrupt
 
 

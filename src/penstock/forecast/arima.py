@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from penstock.forecast.base import Rates
-from penstock.forecast.refitting import Refitting
+from penstock.forecast.parts.refitting import Refitting
 
 _VAGUE = 1e6  # the variance of what is not known at the start
 _DOUBLINGS = 60  # a start variance that has not settled by then belongs to a process that never does

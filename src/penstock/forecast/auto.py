@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from penstock.common.checks import whole
+from penstock.errors import InputError
 from penstock.forecast.base import NotReady, Rates, checked_horizon, checked_rate
-from penstock.forecast.parts.checks import checked_level, checked_whole
 from penstock.forecast.parts.correction import Correction
 from penstock.forecast.parts.direct import Direct, Model, further
 from penstock.forecast.parts.features import STEPS, Features
@@ -34,6 +35,12 @@ def _models(day: int) -> tuple[Model, ...]:
     )
 
 
+def _checked_level(level: object) -> float | None:
+    if level is None or (isinstance(level, float) and 0 < level < 1):
+        return level
+    raise InputError(f"forecaster 'auto': level must be above 0 and below 1; got {level!r}")
+
+
 class Auto:
     """A weighted mean of cheap models, for each step ahead by their own recent errors: ŷ(t+k) = Σ w_m(k)·ŷ_m(t+k).
 
@@ -55,8 +62,8 @@ class Auto:
     """
 
     def __init__(self, day: int = 288, level: float | None = None) -> None:
-        self.day = checked_whole("auto", "day", day)
-        self.level = checked_level("auto", level)
+        self.day = whole("forecaster 'auto'", "day", day)
+        self.level = _checked_level(level)
         self._past = Past(rows_kept(day))
         self._models = [Direct(model, day, turn) for turn, model in enumerate(_models(day))]
         self._corrections = {place: Correction(STEPS) for place, one in enumerate(self._models) if one.model.bends}
@@ -102,7 +109,7 @@ class Auto:
         if not self.ready:
             raise NotReady(f"forecaster 'auto': needs 2 rates; has {self._known or 'none'}")
         for level in levels:
-            checked_level("auto", level)
+            _checked_level(level)
         return self._spread.around(self._mean(horizon), levels)
 
     def _look_ahead(self, window: Window) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from penstock.common.checks import whole
 from penstock.forecast.parts.alone import Alone
-from penstock.forecast.parts.checks import checked_whole
 from penstock.forecast.parts.direct import Model
 from penstock.forecast.parts.features import Features
 
@@ -30,5 +30,5 @@ class Autoregression(Alone):
     name: ClassVar[str] = "ar"
 
     def __init__(self, lags: int = 12) -> None:
-        self.lags = checked_whole("ar", "lags", lags)
+        self.lags = whole("forecaster 'ar'", "lags", lags)
         super().__init__(Model(Features(lags), penalty=1.0, robust=False), _DAY)

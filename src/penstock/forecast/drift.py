@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from penstock.common.checks import whole
 from penstock.forecast.base import NotReady, Rates, checked_horizon, checked_rate
-from penstock.forecast.parts.checks import checked_whole
 from penstock.forecast.parts.recent import Recent
 
 
@@ -25,7 +25,7 @@ class Drift:
     """
 
     def __init__(self, window: int = 3) -> None:
-        self.window = checked_whole("drift", "window", window, least=2)
+        self.window = whole("forecaster 'drift'", "window", window, least=2)
         self._recent = Recent(window)
 
     @property

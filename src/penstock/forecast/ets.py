@@ -12,7 +12,7 @@ import numpy as np
 
 from penstock.errors import InputError
 from penstock.forecast.base import Rates
-from penstock.forecast.refitting import Refitting
+from penstock.forecast.parts.refitting import Refitting
 
 _LONGEST_SEASON = 24  # the library's limit
 _LEAST_FACTOR = 1e-9  # a multiplicative season divides by it

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
+from penstock.common.checks import whole
 from penstock.forecast.base import NotReady, Rates, checked_horizon, checked_rate
-from penstock.forecast.parts.checks import checked_whole
 from penstock.forecast.parts.scale import Scale
 
 # α, γ, ω, φ: what is tried. Seasons move slowly, so that noise does not become part of them.
@@ -41,7 +41,7 @@ class HoltWinters:
     """
 
     def __init__(self, day: int = 288) -> None:
-        self.day = checked_whole("holt_winters", "day", day)
+        self.day = whole("forecaster 'holt_winters'", "day", day)
         self._first = np.zeros(2 * day)  # the rates that it starts from
         self._rows = 0
         self._highest = 0.0

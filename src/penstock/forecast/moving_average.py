@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from penstock.common.checks import whole
 from penstock.forecast.base import NotReady, Rates, checked_horizon, checked_rate
-from penstock.forecast.parts.checks import checked_whole
 from penstock.forecast.parts.recent import Recent
 
 
@@ -25,7 +25,7 @@ class MovingAverage:
     """
 
     def __init__(self, window: int = 5) -> None:
-        self.window = checked_whole("moving_average", "window", window)
+        self.window = whole("forecaster 'moving_average'", "window", window)
         self._recent = Recent(window)
 
     @property

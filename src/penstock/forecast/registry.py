@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.common.named import Named
 from penstock.errors import InputError
 from penstock.forecast.arima import Arima
 from penstock.forecast.auto import Auto
@@ -12,14 +13,13 @@ from penstock.forecast.ets import Ets
 from penstock.forecast.holt_winters import HoltWinters
 from penstock.forecast.last_value import LastValue
 from penstock.forecast.moving_average import MovingAverage
-from penstock.forecast.named import Named
+from penstock.forecast.parts.refitting import Refitting
 from penstock.forecast.recurrent import RECURRENT
-from penstock.forecast.refitting import Refitting
 from penstock.forecast.regression import Regression
-from penstock.forecast.reloading import trained
 from penstock.forecast.ridge import Ridge
 from penstock.forecast.seasonal_naive import SeasonalNaive
 from penstock.forecast.svr import Svr
+from penstock.forecast.trained.reloading import trained
 
 FORECASTERS: Named[Forecaster] = Named("forecaster")
 FORECASTERS.register("last_value", LastValue)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from penstock.common.checks import whole
 from penstock.errors import InputError
 from penstock.forecast.base import NotReady, Rates, checked_horizon, checked_rate
-from penstock.forecast.parts.checks import checked_whole
 from penstock.forecast.parts.recent import Recent
 
 HIGHEST_RATE = 1e15  # per second: where an exponential is cut off, far above any stream
@@ -112,7 +112,7 @@ class Regression:
     """
 
     def __init__(self, window: int = 10) -> None:
-        self.window = checked_whole("regression", "window", window, least=2)
+        self.window = whole("forecaster 'regression'", "window", window, least=2)
         self._recent = Recent(window)
 
     @property

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from penstock.common.checks import whole
 from penstock.forecast.parts.alone import Alone
-from penstock.forecast.parts.checks import checked_whole
 from penstock.forecast.parts.direct import Model
 from penstock.forecast.parts.features import Features
 
@@ -28,6 +28,6 @@ class Ridge(Alone):
     name: ClassVar[str] = "ridge"
 
     def __init__(self, day: int = 288, lags: int = 12) -> None:
-        self.day = checked_whole("ridge", "day", day)
-        self.lags = checked_whole("ridge", "lags", lags)
+        self.day = whole("forecaster 'ridge'", "day", day)
+        self.lags = whole("forecaster 'ridge'", "lags", lags)
         super().__init__(Model(Features(lags, (), (day, 7 * day), harmonics=4)), day)

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from penstock.common.checks import flag, whole
 from penstock.forecast.base import NotReady, Rates, checked_horizon, checked_rate
-from penstock.forecast.parts.checks import checked_switch, checked_whole
 from penstock.forecast.parts.plain import seasonal
 
 
@@ -27,8 +27,8 @@ class SeasonalNaive:
     """
 
     def __init__(self, day: int = 288, week: bool = False) -> None:
-        self.day = checked_whole("seasonal_naive", "day", day)
-        self.week = checked_switch("seasonal_naive", "week", week)
+        self.day = whole("forecaster 'seasonal_naive'", "day", day)
+        self.week = flag("forecaster 'seasonal_naive'", "week", week)
         self.season = 7 * day if week else day
         self._rates = np.zeros(self.season)  # by place in the season
         self._rows = 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from penstock.common.checks import whole
 from penstock.errors import InputError
 from penstock.forecast.base import NotReady, Rates, checked_horizon, checked_rate
 from penstock.forecast.parts.windows import padded, remember, windows
@@ -57,9 +58,7 @@ class Svr:
 
     def __post_init__(self) -> None:
         for option in ("window", "horizon", "rows"):
-            value, least = getattr(self, option), 10 if option == "rows" else 1
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InputError(f"forecaster 'svr': {option} must be whole and at least {least}; got {value!r}")
+            whole("forecaster 'svr'", option, getattr(self, option), least=10 if option == "rows" else 1)
         self._recent: deque[float] = deque(maxlen=self.window)
         self._machine: Machine | None = None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from penstock.common.names import hint
 from penstock.errors import InputError
 from penstock.grouping.base import Grouping, Receivers, Sender
 from penstock.grouping.fields import Fields, stable_hash
@@ -13,7 +14,6 @@ from penstock.grouping.load_balancing import LoadBalancing
 from penstock.grouping.names import GROUPINGS, WITH_STATE
 from penstock.grouping.online_shuffle import OnlineShuffle, OnlineShuffleOptions, Sketching
 from penstock.grouping.shuffle import Shuffle
-from penstock.names import hint
 
 Key = str | Callable[[Any], object] | None
 

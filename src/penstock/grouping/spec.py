@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from penstock.forecast.named import Named
+from penstock.common.named import Named
 from penstock.grouping.names import GROUPINGS, SIMULATED_ONLY
 from penstock.grouping.online_shuffle.options import OnlineShuffleOptions
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
+from penstock.common.filelock import hold
 from penstock.errors import EngineError, InputError
-from penstock.filelock import hold
 from penstock.infra.processes import end_marked, process_mark
 from penstock.infra.standalone import StandaloneCluster, StandaloneOptions, asked_master
 

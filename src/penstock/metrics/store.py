@@ -20,6 +20,8 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
+from penstock.common.names import one_of
+from penstock.common.wal import write_ahead
 from penstock.errors import InputError
 from penstock.metrics import schema
 from penstock.metrics.rows import (
@@ -34,8 +36,6 @@ from penstock.metrics.rows import (
     TimetableRow,
     WorkerRow,
 )
-from penstock.names import one_of
-from penstock.wal import write_ahead
 
 Row = TypeVar(
     "Row",

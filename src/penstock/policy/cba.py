@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from penstock.policy.planning.ahead import Ahead, Draft
-from penstock.policy.planning.needs import Need
+from penstock.policy.planning.ahead import Ahead, Draft, Need
 from penstock.policy.planning.planners import improved, spea
-from penstock.policy.planning.prices import Prices, checked_price
+from penstock.policy.planning.timetable import Prices, checked_price
 
 
 @dataclass(eq=False, kw_only=True)

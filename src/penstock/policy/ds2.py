@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from penstock.common.checks import flag
 from penstock.forecast.base import Forecast
 from penstock.metrics.paper import replicas_for
 from penstock.metrics.shares import propagate
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Plan, Target
-from penstock.policy.parts.checks import flag
+from penstock.policy.parts.busy import TrueRates
 from penstock.policy.parts.expected import Shares, SourceRates, distrusted, foreseen
-from penstock.policy.parts.rates import TrueRates
 
 
 class Ds2:
@@ -36,7 +36,7 @@ class Ds2:
     """
 
     def __init__(self, *, use_forecast: bool = False) -> None:
-        self.use_forecast = flag("ds2", "use_forecast", use_forecast)
+        self.use_forecast = flag("policy 'ds2'", "use_forecast", use_forecast)
         self._sources = SourceRates()
         self._shares = Shares()
         self._rates = TrueRates()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from penstock.common.checks import not_negative, positive
 from penstock.errors import InputError
 from penstock.forecast.base import Forecast
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Plan, Target
-from penstock.policy.parts.checks import not_negative, positive
 from penstock.policy.parts.expected import distrusted, kept
 
 _EARLY = 0.1  # of an interval: a check comes with the interval that ends so shortly before it is due
@@ -41,9 +41,9 @@ class DStream:
     """
 
     def __init__(self, every_s: float = 60.0, *, up: float = 0.9, down: float = 0.3) -> None:
-        self.every_s = positive("dstream", "every_s", every_s)
-        self.up = positive("dstream", "up", up)
-        self.down = not_negative("dstream", "down", down)
+        self.every_s = positive("policy 'dstream'", "every_s", every_s)
+        self.up = positive("policy 'dstream'", "up", up)
+        self.down = not_negative("policy 'dstream'", "down", down)
         if not self.down < self.up:
             raise InputError(f"policy 'dstream': down must be below up, {self.up:g}; got {down!r}")
         self._length_s = 0.0  # since the last check

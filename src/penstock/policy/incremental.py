@@ -5,8 +5,7 @@ from __future__ import annotations
 from penstock.forecast.base import Forecast
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Plan, Target
-from penstock.policy.parts.busy import mean_busy_share
-from penstock.policy.parts.checks import thresholds
+from penstock.policy.parts.busy import mean_busy_share, thresholds
 from penstock.policy.parts.expected import distrusted, kept
 
 

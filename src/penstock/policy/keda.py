@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from penstock.common.checks import not_negative, positive
 from penstock.forecast.base import Forecast
 from penstock.metrics.paper import replicas_for
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Plan, Target
-from penstock.policy.parts.checks import not_negative, positive
 from penstock.policy.parts.expected import distrusted, kept
 from penstock.policy.parts.window import Largest
 
@@ -30,8 +30,8 @@ class Keda:
     """
 
     def __init__(self, seconds: float = 5.0, *, cooldown_s: float = 300.0) -> None:
-        self.seconds = positive("keda", "seconds", seconds)
-        self.cooldown_s = not_negative("keda", "cooldown_s", cooldown_s)
+        self.seconds = positive("policy 'keda'", "seconds", seconds)
+        self.cooldown_s = not_negative("policy 'keda'", "cooldown_s", cooldown_s)
         self._wishes: dict[str, Largest] = {}
 
     def __repr__(self) -> str:

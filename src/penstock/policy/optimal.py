@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from penstock.policy.parts.checks import whole
-from penstock.policy.planning.ahead import Ahead, Draft
-from penstock.policy.planning.limits import Limits
-from penstock.policy.planning.needs import Need
-from penstock.policy.planning.planners import Counts, optimal, shortfall
-from penstock.policy.planning.prices import Prices, checked_price
+from penstock.common.checks import whole
+from penstock.policy.planning.ahead import Ahead, Draft, Need
+from penstock.policy.planning.planners import optimal, shortfall
+from penstock.policy.planning.timetable import Counts, Limits, Prices, checked_price
 
 
 @dataclass(eq=False, kw_only=True)
@@ -51,7 +49,7 @@ class Optimal(Ahead):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole(self.name, "delay", self.delay, least=0)
+        whole(f"policy '{self.name}'", "delay", self.delay, least=0)
         checked_price("move", self.move)
         self._prices = Prices(replica=self.replica, up=self.up, down=self.down, route=self.route)
         self._limits(most=None)  # checked now, not when the first plan is made

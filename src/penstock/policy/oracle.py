@@ -6,15 +6,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from penstock.common.checks import positive
 from penstock.errors import InputError
 from penstock.forecast.base import Forecast
 from penstock.metrics.paper import replicas_for
 from penstock.metrics.shares import propagate
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Plan, Target
-from penstock.policy.parts.checks import positive
 from penstock.policy.parts.expected import Expected, Shares, SourceRates, distrusted
-from penstock.policy.static import Workload
+from penstock.policy.workload import Workload
 
 
 class Oracle:
@@ -51,7 +51,7 @@ class Oracle:
 
     def initial(self, pools: Mapping[str, int], td_s: float) -> dict[str, int]:
         """Replicas for what enters in the first interval, by the workload's shares and execution times."""
-        rate = self._entering(0.0, positive("oracle", "td_s", td_s)) / td_s
+        rate = self._entering(0.0, positive("policy 'oracle'", "td_s", td_s)) / td_s
         shares, times_s = self.workload.shares, self.workload.execution_times_s
         need = {name: rate * shares.get(name, 0.0) * times_s.get(name, 0.0) for name in pools}
         return {name: min(pool, replicas_for(need[name])) for name, pool in pools.items()}

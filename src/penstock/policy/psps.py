@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from penstock.common.checks import flag
 from penstock.forecast.base import Forecast
 from penstock.metrics.shares import propagate
 from penstock.metrics.snapshot import Snapshot
 from penstock.policy.base import Plan
-from penstock.policy.parts.checks import flag
 from penstock.policy.parts.expected import Expected, Shares, SourceRates, foreseen
 
 
@@ -41,8 +41,8 @@ class Psps:
     """
 
     def __init__(self, *, predecessor_backlog: bool = False, use_forecast: bool = False) -> None:
-        self.predecessor_backlog = flag("psps", "predecessor_backlog", predecessor_backlog)
-        self.use_forecast = flag("psps", "use_forecast", use_forecast)
+        self.predecessor_backlog = flag("policy 'psps'", "predecessor_backlog", predecessor_backlog)
+        self.use_forecast = flag("policy 'psps'", "use_forecast", use_forecast)
         self._rates = SourceRates()
         self._shares = Shares()
 

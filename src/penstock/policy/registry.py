@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.forecast.named import Named
+from penstock.common.named import Named
 from penstock.policy.autoscale_plus import AutoscalePlus
 from penstock.policy.base import Policy
 from penstock.policy.cba import Cba
@@ -17,8 +17,9 @@ from penstock.policy.oracle import make_oracle
 from penstock.policy.psps import Psps
 from penstock.policy.spea import Spea
 from penstock.policy.srea import Srea
-from penstock.policy.static import Workload, make_static
+from penstock.policy.static import make_static
 from penstock.policy.threshold import Threshold
+from penstock.policy.workload import Workload
 
 POLICIES: Named[Policy] = Named("policy")
 POLICIES.register("psps", Psps)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from penstock.policy.planning.ahead import Ahead, Draft
-from penstock.policy.planning.needs import Need
+from penstock.policy.planning.ahead import Ahead, Draft, Need
 from penstock.policy.planning.planners import spea
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from penstock.forecast.base import Forecast
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Plan, Target
-from penstock.policy.planning.inputs import last_rates
-from penstock.policy.planning.needs import Sizing, unplanned
+from penstock.policy.planning.ahead import Sizing, last_rates, unplanned
 
 
 class Srea:

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
+from penstock.common.checks import whole
 from penstock.errors import InputError
 from penstock.forecast.base import Forecast
 from penstock.metrics.paper import static_replicas
 from penstock.metrics.snapshot import Snapshot
 from penstock.policy.base import Plan, Target
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """What is known of a run beforehand: a trace's rates per second, and each operator's share and execution time.
-
-    `entering` has the events that enter the topology between two times, in seconds on the run's clock.
-    """
-
-    peak_rate: float
-    mean_rate: float
-    shares: Mapping[str, float]
-    execution_times_s: Mapping[str, float]
-    entering: Callable[[float, float], float] | None = None
+from penstock.policy.workload import Workload
 
 
 class Static:
@@ -36,8 +23,7 @@ class Static:
     def __init__(self, replicas: int | Mapping[str, int], why: str = "static") -> None:
         counts = [replicas] if isinstance(replicas, int) else replicas.values()
         for count in counts:
-            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-                raise InputError(f"policy 'static': replicas must be whole and at least 1; got {count!r}")
+            whole("policy 'static'", "replicas", count)
         self.replicas = replicas
         self.why = why
 

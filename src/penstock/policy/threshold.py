@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import zlib
 
+from penstock.common.checks import positive
 from penstock.forecast.base import Forecast
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Plan, Target
-from penstock.policy.parts.checks import positive
 from penstock.policy.parts.expected import distrusted, kept
 
 
@@ -27,8 +27,8 @@ class Threshold:
     """
 
     def __init__(self, *, out: float = 0.7, c: float = 0.75, seed: int = 0) -> None:
-        self.out = positive("e2df", "out", out)
-        self.c = positive("e2df", "c", c)
+        self.out = positive("policy 'e2df'", "out", out)
+        self.c = positive("policy 'e2df'", "c", c)
         self.seed = seed
         self._draws = 0
 

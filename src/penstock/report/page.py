@@ -1,26 +1,34 @@
-"""A whole page as one HTML file that needs nothing else, without scripts or links."""
+"""A page as one HTML file that needs nothing else, without scripts or links; what it shows is escaped."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib.resources import files
+import base64
 from pathlib import Path
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
 from penstock.errors import InputError
-from penstock.report.markup import Markup, element
+from penstock.report import text
+
+MOST_ROWS = 500  # of a table
+TEMPLATES = Path(__file__).parent / "templates"
+FILTERS = (
+    *(text.causes, text.count, text.decimal, text.duration, text.figure, text.late_share, text.milliseconds),
+    *(text.percent, text.setting, text.several, text.spans, text.whole),
+)
 
 
-def page(title: str, *content: object, styles: tuple[str, ...] = ("style.css",)) -> str:
-    """The page with its styles inside."""
-    found = "".join(files("penstock.report").joinpath(name).read_text(encoding="utf-8") for name in styles)
-    head = element(
-        "head",
-        Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
-        Markup('<meta name="color-scheme" content="light dark">'),
-        element("title", title),
-        Markup(f"<style>\n{found}</style>"),
+def render(template: str, folder: Path = TEMPLATES, **values: object) -> str:
+    """The page of a template, which lies in `folder` and may build on those of the reports."""
+    environment = Environment(
+        loader=FileSystemLoader([folder, TEMPLATES]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    return f"<!doctype html>\n{element('html', head, element('body', element('main', *content)), lang='en')}\n"
+    environment.filters.update({one.__name__: one for one in FILTERS}, data_url=_data_url)
+    return environment.get_template(template).render(values)
 
 
 def write_page(path: Path, content: str) -> None:
@@ -32,26 +40,5 @@ def write_page(path: Path, content: str) -> None:
         raise InputError(f"report '{path}': cannot be written; {error.strerror or error}") from error
 
 
-def chips(facts: Mapping[str, object]) -> Markup:
-    """Settings in a row; those that are None are left out."""
-    shown = {name: value for name, value in facts.items() if value is not None}
-    return element(
-        "ul",
-        *(element("li", element("b", name), " ", setting(value)) for name, value in shown.items()),
-        class_="chips",
-    )
-
-
-def setting(value: object) -> str:
-    """A setting as a person would write it.
-
-    >>> setting({"clean": 2.50, "store": True}), setting([1, "a"])
-    ('clean 2.5, store yes', '1, a')
-    """
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {setting(one)}" for name, one in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(map(setting, value))
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _data_url(png: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(png).decode('ascii')}"

@@ -15,23 +15,16 @@ INK = "#1f2933"
 GREY = "#7b8794"
 FAINT = "#cbd2d9"
 
+POLICIES = (BLUE, ORANGE, GREEN, PURPLE, VERMILLION, INK)
 _OPERATORS = (BLUE, ORANGE, GREEN, PURPLE, VERMILLION, SKY, INK)
 _DASHES = ("-", "--", ":", "-.")
 
 
-def operator_colour(index: int) -> str:
-    """The colour of the operator at this place in the topology's order.
+def operator_style(index: int) -> dict[str, str]:
+    """Colour and dashes of the operator at this place in the topology's order: other dashes when colours start over.
 
-    >>> operator_colour(0), operator_colour(7) == operator_colour(0)
-    ('#0072B2', True)
+    >>> operator_style(0), operator_style(7)
+    ({'color': '#0072B2', 'linestyle': '-'}, {'color': '#0072B2', 'linestyle': '--'})
     """
-    return _OPERATORS[index % len(_OPERATORS)]
-
-
-def operator_dashes(index: int) -> str:
-    """Its line style: another one each time the colours start over.
-
-    >>> operator_dashes(0), operator_dashes(7)
-    ('-', '--')
-    """
-    return _DASHES[index // len(_OPERATORS) % len(_DASHES)]
+    place, again = index % len(_OPERATORS), index // len(_OPERATORS)
+    return {"color": _OPERATORS[place], "linestyle": _DASHES[again % len(_DASHES)]}

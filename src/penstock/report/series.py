@@ -1,85 +1,74 @@
-"""A run's rows as series over time, ready to be drawn."""
+"""A run over time, as frames: a row for each stretch of time from `start_s` to `end_s`."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 
-from penstock.metrics.rows import IntervalRow, OperatorRow
-from penstock.report.data import RunReport
-from penstock.report.palette import GREY, operator_colour, operator_dashes
+from penstock.metrics.rows import ForecastRow, IntervalRow, OperatorRow, TimetableRow
+from penstock.report.palette import GREY, operator_style
+from penstock.report.run import RunReport
 
-Array: TypeAlias = npt.NDArray[np.float64]
-
-MOST_TRACKS = 12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Track:
-    """One operator over time; NaN in intervals that have nothing of it."""
-
-    name: str
-    colour: str
-    dashes: str
-    replicas: Array
-    pool: Array
-    backlog: Array
+MOST_POINTS = 600
+MOST_OPERATORS = 12  # apart in a plot
+MOST_PLANNED = 8
+_HORIZONS = 5  # that a close-up is wide
+_LEAST = 20  # intervals, of a close-up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSeries:
     """A run over time, in seconds since its start; rates are per second."""
 
-    edges_s: Array  # where intervals begin and end: one more than there are intervals
-    input_rate: Array
-    throughput: Array
-    forecast_s: Array
-    forecast_rate: Array
-    replicas: Array
+    intervals: pd.DataFrame  # by number: input_rate, throughput, replicas, and of latency mean, p50 and p99
+    operators: Mapping[str, pd.DataFrame]  # replicas, pool and backlog: by number, a column for each operator
+    forecast: pd.Series  # of the input rate, by when the interval that it was made for ends
     r_over: float | None
-    latency_ms: dict[str, Array]  # by its name: mean, p50, p99
-    tracks: tuple[Track, ...]
-    scale_out_s: Array
-    scale_in_s: Array
-
-    @property
-    def ends_s(self) -> Array:
-        """When the intervals ended."""
-        return self.edges_s[1:]
+    scale_out_s: Sequence[float]
+    scale_in_s: Sequence[float]
 
     @property
     def end_s(self) -> float:
-        """When the last of them ended."""
-        return float(self.edges_s.max(initial=0.0))
+        """When the last interval ended."""
+        return float(self.intervals.end_s.max()) if len(self.intervals) else 0.0
+
+    def style(self, operator: str) -> dict[str, Any]:
+        """The operator's colour and dashes, the same in every plot; grey for several together."""
+        names = list(self.operators["replicas"])
+        return operator_style(names.index(operator)) if operator in names else {"color": GREY, "linestyle": "-"}
 
 
 def run_series(report: RunReport) -> RunSeries:
     """All series of a run."""
-    rows = report.timed
-    length_s = _array(max(row.interval_s, 1e-9) for row in rows)
-    forecast_s, forecast_rate = _forecast(report)
+    ends_s = report.ends_s()
+    rows = rows_frame(IntervalRow, report.timed).set_index("number")
+    length_s = rows.interval_s.clip(lower=1e-9)
+    intervals = {
+        "start_s": [0.0, *ends_s.values()][: len(rows)],
+        "end_s": list(ends_s.values()),
+        "input_rate": rows.entered / length_s,
+        "throughput": rows.source_output / length_s,
+        "replicas": rows.replicas,
+        **{name: rows[f"latency_{name}_ms"] for name in ("mean", "p50", "p99")},
+    }
+    changed = {True: set[float](), False: set[float]()}
+    for row in report.changes:
+        if row.number in ends_s:
+            changed[row.after > row.before].add(ends_s[row.number])
     return RunSeries(
-        edges_s=_array([0.0, *report.ends_s().values()]) if rows else _array([]),
-        input_rate=_array(row.entered for row in rows) / length_s,
-        throughput=_array(row.source_output for row in rows) / length_s,
-        forecast_s=forecast_s,
-        forecast_rate=forecast_rate,
-        replicas=_array(row.replicas for row in rows),
+        intervals=pd.DataFrame(intervals, index=rows.index).astype(float).replace([np.inf, -np.inf], np.nan),
+        operators=_by_operator(report.operators, rows.index),
+        forecast=_forecast(report, ends_s),
         r_over=report.figure("r_over"),
-        latency_ms={
-            "mean": _array(_or_nan(row.latency_mean_ms) for row in rows),
-            "p50": _array(_or_nan(row.latency_p50_ms) for row in rows),
-            "p99": _array(_or_nan(row.latency_p99_ms) for row in rows),
-        },
-        tracks=_tracks(rows, report.operators),
-        scale_out_s=_change_times(report, out=True),
-        scale_in_s=_change_times(report, out=False),
+        scale_out_s=sorted(changed[True]),
+        scale_in_s=sorted(changed[False]),
     )
 
 
@@ -95,64 +84,117 @@ def operators_in_order(rows: Iterable[OperatorRow]) -> list[str]:
         return list(known)
 
 
-def largest(tracks: Sequence[Track], size: Callable[[Track], Array]) -> list[Track]:
-    """All tracks, in their order; of very many, the largest alone and the others together."""
-    if len(tracks) <= MOST_TRACKS:
-        return list(tracks)
-    ranked = sorted(tracks, key=lambda track: -float(np.nansum(size(track))))
-    alone = {track.name for track in ranked[: MOST_TRACKS - 1]}
-    return [*(track for track in tracks if track.name in alone), _together(ranked[MOST_TRACKS - 1 :])]
+def largest(operators: Mapping[str, pd.DataFrame], by: str) -> dict[str, pd.DataFrame]:
+    """All operators, in their order; of very many, the largest alone and the others together."""
+    sizes = operators[by].sum()
+    if len(sizes) <= MOST_OPERATORS:
+        return dict(operators)
+    alone = sizes.index.isin(sizes.nlargest(MOST_OPERATORS - 1).index)
+    others = f"{(~alone).sum()} other operators"
+    return {
+        what: values.loc[:, alone].assign(**{others: values.loc[:, ~alone].sum(axis=1)})
+        for what, values in operators.items()
+    }
 
 
-def _together(tracks: Sequence[Track]) -> Track:
-    return Track(
-        name=f"{len(tracks)} other operators",
-        colour=GREY,
-        dashes="-",
-        replicas=np.nansum([track.replicas for track in tracks], axis=0),
-        pool=np.nansum([track.pool for track in tracks], axis=0),
-        backlog=np.nansum([track.backlog for track in tracks], axis=0),
+def _by_operator(rows: Sequence[OperatorRow], intervals: pd.Index) -> dict[str, pd.DataFrame]:
+    found, names = rows_frame(OperatorRow, rows), operators_in_order(rows)
+    return {
+        what: found.pivot(index="number", columns="operator", values=what)
+        .reindex(intervals, columns=names)
+        .astype(float)
+        for what in ("replicas", "pool", "backlog")
+    }
+
+
+def _forecast(report: RunReport, ends_s: Mapping[int, float]) -> pd.Series:
+    """What was expected to enter in the next interval, at the time when that ends; summed over the sources."""
+    rows = rows_frame(ForecastRow, report.forecasts)
+    operators = {row.operator for row in report.operators}
+    of_sources = (rows.step == 1) & ~rows.series.isin(operators) & rows.number.isin(ends_s)
+    rows = rows[of_sources & np.isfinite(rows.rate.astype(float))]
+    due_s = (rows.number + 1).map(ends_s).fillna(rows.number.map(ends_s) + report.run.td_s)
+    return rows.rate.groupby(due_s.astype(float)).sum()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timetables:
+    """What was planned ahead: `plans` has a row for each step of each, by operator and the interval at whose end."""
+
+    operators: Sequence[str]  # that are shown
+    plans: pd.DataFrame  # operator, number, step, replicas, start_s and end_s
+    planned: int  # operators
+    longest: int  # steps
+    window: tuple[int, int] | None  # intervals, by place, in which most changed; None where all fit into one plot
+
+    def plan(self, operator: str, number: int) -> pd.DataFrame:
+        """One plan, step by step."""
+        return self.plans[(self.plans.operator == operator) & (self.plans.number == number)]
+
+    def bounds(self, operator: str, intervals: pd.Index) -> pd.DataFrame:
+        """The `min` and `max` that plans had for each interval; NaN where no plan reached it."""
+        steps = self.plans[self.plans.operator == operator]
+        return steps.replicas.groupby(steps.number + steps.step).agg(["min", "max"]).reindex(intervals)
+
+
+def timetables_of(report: RunReport, series: RunSeries) -> Timetables:
+    """The run's timetables, of the operators with most replicas where there are very many."""
+    ends_s, active = series.intervals.end_s, series.operators["replicas"]
+    rows = rows_frame(TimetableRow, report.timetables)
+    planned = rows.operator.nunique()
+    shown = active.loc[:, active.columns.isin(rows.operator)].sum().nlargest(MOST_PLANNED).index
+    rows = rows[rows.operator.isin(shown) & rows.number.isin(ends_s.index)].sort_values(["number", "operator", "step"])
+    made_s = rows.number.map(ends_s)
+    longest = max((row.step for row in report.timetables), default=0)
+
+    def after_s(steps: pd.Series) -> pd.Series:  # where the run ended before, intervals go on with td
+        return (rows.number + steps).map(ends_s).fillna(made_s + steps * report.run.td_s)
+
+    return Timetables(
+        operators=[name for name in active if name in shown],
+        plans=rows.assign(start_s=after_s(rows.step - 1), end_s=after_s(rows.step)),
+        planned=planned,
+        longest=longest,
+        window=_busiest(active[shown], max(_LEAST, _HORIZONS * longest)),
     )
 
 
-def _tracks(intervals: Sequence[IntervalRow], rows: Sequence[OperatorRow]) -> tuple[Track, ...]:
-    place = {row.number: index for index, row in enumerate(intervals)}
-    values = {name: np.full((3, len(place)), np.nan) for name in operators_in_order(rows)}
-    for row in rows:
-        if row.number in place:
-            values[row.operator][:, place[row.number]] = (row.replicas, row.pool, row.backlog)
-    return tuple(_track(name, index, found) for index, (name, found) in enumerate(values.items()))
+def _busiest(active: pd.DataFrame, width: int) -> tuple[int, int] | None:
+    if len(active) < 2 * width:
+        return None
+    moved = active.fillna(0).diff().abs().sum(axis=1)
+    last = int(np.nanargmax(moved.rolling(width).sum())) + 1
+    return last - width, last
 
 
-def _track(name: str, index: int, values: Array) -> Track:
-    colour, dashes = operator_colour(index), operator_dashes(index)
-    return Track(name=name, colour=colour, dashes=dashes, replicas=values[0], pool=values[1], backlog=values[2])
+def group_size(rows: int, most: int = MOST_POINTS) -> int:
+    """How many rows make one point, so that there are not too many points.
+
+    >>> group_size(0), group_size(600), group_size(17569)
+    (1, 1, 30)
+    """
+    return max(1, math.ceil(rows / most))
 
 
-def _forecast(report: RunReport) -> tuple[Array, Array]:
-    """What was expected to enter in the next interval, at the time when that ends; summed over the sources."""
-    ends_s = report.ends_s()
-    operators = {row.operator for row in report.operators}
-    rates: dict[float, float] = {}
-    for row in report.forecasts:
-        if row.step == 1 and row.series not in operators and row.number in ends_s and math.isfinite(row.rate):
-            due_s = ends_s.get(row.number + 1, ends_s[row.number] + report.run.td_s)
-            rates[due_s] = rates.get(due_s, 0.0) + row.rate
-    times_s = sorted(rates)
-    return _array(times_s), _array(rates[time_s] for time_s in times_s)
+def thinned(rows: pd.DataFrame, size: int, greatest: Sequence[str] = ()) -> pd.DataFrame:
+    """Every `size` rows as one: means over time, and of some columns the greatest.
+
+    >>> rows = pd.DataFrame({"start_s": [0, 1, 4], "end_s": [1, 4, 5], "replicas": [1, 3, 5], "backlog": [9, 0, 2]})
+    >>> thinned(rows, 2, greatest=["backlog"]).to_dict("list")
+    {'start_s': [0, 4], 'end_s': [4, 5], 'replicas': [2.5, 5.0], 'backlog': [9, 2]}
+    """
+    if size == 1:
+        return rows
+    length_s = (rows.end_s - rows.start_s).clip(lower=1e-12)
+    means = rows.columns.difference(["start_s", "end_s", *greatest])
+    group = np.arange(len(rows)) // size
+    kinds = {"start_s": "first", "end_s": "last", **dict.fromkeys(means, "sum"), **dict.fromkeys(greatest, "max")}
+    found = rows.assign(**rows[means].mul(length_s, axis=0)).groupby(group).agg(kinds)[list(rows.columns)]
+    found[means] = found[means].div(length_s.groupby(group).sum(), axis=0)
+    return found
 
 
-def _change_times(report: RunReport, *, out: bool) -> Array:
-    ends_s = report.ends_s()
-    changed = {row.number for row in report.changes if (row.after > row.before) == out and row.number in ends_s}
-    return _array(sorted(ends_s[number] for number in changed))
-
-
-def _array(values: Iterable[float]) -> Array:
-    """The values, with NaN for all that is not finite."""
-    found = np.array(list(values), dtype=np.float64)
-    return np.where(np.isfinite(found), found, np.nan)
-
-
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else value
+def rows_frame(kind: type, rows: Iterable[object]) -> pd.DataFrame:
+    """Rows of the store, a column for each of their fields."""
+    names = [one.name for one in dataclasses.fields(kind)]
+    return pd.DataFrame([[getattr(row, name) for name in names] for row in rows], columns=names)

@@ -1,1 +1,23 @@
-"""Event-exact simulation of a topology under a policy and a trace, and the arena that compares policies."""
+"""Policies tried out without Spark: every event of a trace through a topology, under the same control loop."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from penstock.simulator.scenario import Cluster, Contest, Plant, Scenario
+
+if TYPE_CHECKING:
+    from penstock.simulator.arena import compare, ranked
+    from penstock.simulator.result import SimulationResult
+    from penstock.simulator.run import simulate
+
+__all__ = ["Cluster", "Contest", "Plant", "Scenario", "SimulationResult", "compare", "ranked", "simulate"]
+
+_LATER = {"SimulationResult": "result", "compare": "arena", "ranked": "arena", "simulate": "run"}  # these load numba
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

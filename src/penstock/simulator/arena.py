@@ -3,39 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from penstock.control.ports import Records
-from penstock.metrics.utilisation import Measure, booked
 from penstock.policy.base import Policy
-from penstock.policy.guards import guarded
-from penstock.policy.registry import POLICIES, policy_for
-from penstock.simulator.options import SimulationOptions
-from penstock.simulator.result import ON_TIME, SimulationResult
-from penstock.simulator.run import Setup, simulate
+from penstock.policy.registry import POLICIES
+from penstock.simulator.prepare import Prepared, prepare
+from penstock.simulator.result import SimulationResult
+from penstock.simulator.run import made_policy, name_of, play
+from penstock.simulator.scenario import Cluster, Scenario
+from penstock.simulator.store import kept_in
 
 VARIANTS = {"static": ("static:mean", "static:peak"), "flink": ("flink", "flink:short")}
 ORACLE = "oracle"
-ON_TIME_TEXT = f"{ON_TIME:.0%}"
 
 Watch = Callable[[str, float, float], None]  # policy, time simulated, time at which input ends
 
 
-@dataclass(frozen=True, kw_only=True)
-class Contest:
-    """How policies compete: what each is made with and bounded by."""
+def compare(
+    scenario: Scenario, policies: str | Iterable[str | Policy] = "all", *, store: str | None = None
+) -> list[SimulationResult]:
+    """Simulate every policy on the same input; those on time first, the cheapest first.
 
-    forecaster: str | None = None
-    slots: int | None = None  # replicas that all operators may have together
-    cooldown_s: float = 0.0
-    measure: Measure = booked  # of how used replicas are, for the load-balancing grouping
-    keep: Callable[[str], Records] | None = None  # where the intervals of a policy go, by its name
+    Policies are names with their options, in one text (`"psps,static:4"`) or several, and objects of your own.
 
-    def policy(self, spec: str, setup: Setup) -> Policy:
-        """The policy of that name, within its guards."""
-        policy = policy_for(spec, workload=setup.workload, forecaster=self.forecaster)
-        return guarded(policy, slots=self.slots, scale_in_s=self.cooldown_s)
+    >>> from penstock.workload import constant
+    >>> results = compare(Scenario("dns", constant(100.0, duration_s=30.0)), ["static:1", "static:3", "oracle"])
+    >>> [(one.policy, one.meets_target) for one in results]
+    [('oracle', True), ('static:3', True), ('static:1', False)]
+    """
+    return ranked(Arena(scenario, policies).run(store=store))
 
 
 def policies_named(text: str) -> list[str]:
@@ -49,34 +47,6 @@ def policies_named(text: str) -> list[str]:
     return POLICIES.specs(text)
 
 
-def compete(
-    setup: Setup, specs: Sequence[str], contest: Contest | None = None, watch: Watch | None = None
-) -> list[SimulationResult]:
-    """Simulate every policy, and the oracle for the ratio to it; the results in the order of `specs`.
-
-    Every name and option is checked before anything runs. The oracle changes replicas at no cost, whatever the others
-    pay for it.
-    """
-    rules = contest or Contest()
-    for spec in specs:
-        rules.policy(spec, setup)
-    free = replace(setup, cluster=None, options=_free(setup))
-    best = _run(ORACLE, free, replace(rules, keep=None), watch)
-    results = []
-    for spec in specs:
-        known = spec == ORACLE and free == setup and rules.keep is None
-        result = best if known else _run(spec, setup, rules, watch)
-        ratio = result.replica_seconds / best.replica_seconds if best.replica_seconds else float("nan")
-        results.append(replace(result, oracle_ratio=ratio))
-    return results
-
-
-def _free(setup: Setup) -> SimulationOptions:
-    """The options with nothing dropped, and changes that cost nothing."""
-    free = replace(setup.options, actuation="pool", t_out_s=None, q_size=None)
-    return replace(free, move_bandwidth=math.inf, move_latency_s=0.0) if setup.model.stateful else free
-
-
 def ranked(results: Sequence[SimulationResult]) -> list[SimulationResult]:
     """Those that meet the target first, the cheapest first; then the others, the least late first."""
     return sorted(
@@ -85,17 +55,46 @@ def ranked(results: Sequence[SimulationResult]) -> list[SimulationResult]:
     )
 
 
-def _run(spec: str, setup: Setup, rules: Contest, watch: Watch | None) -> SimulationResult:
+class Arena:
+    """Policies and the scenario they compete in; every name and option is checked before anything runs."""
+
+    def __init__(self, scenario: Scenario, policies: str | Iterable[str | Policy] = "all") -> None:
+        self.scenario = scenario
+        self.prepared = prepare(scenario)
+        self.policies = list[str | Policy](policies_named(policies) if isinstance(policies, str) else policies)
+        for policy in self.policies:
+            made_policy(policy, self.prepared)
+
+    def run(self, *, store: str | None = None, watch: Watch | None = None) -> list[SimulationResult]:
+        """Simulate them, and the oracle for the ratio to it; the results in the order of the policies.
+
+        The oracle changes replicas at no cost, whatever the others pay for it.
+        """
+        with kept_in(store, self.scenario) as keep:
+            free = _free(self.prepared)
+            best = _play(ORACLE, free, None, watch)
+            results = []
+            for policy in self.policies:
+                known = policy == ORACLE and free.scenario == self.prepared.scenario and store is None
+                result = best if known else _play(policy, self.prepared, keep(name_of(policy)), watch)
+                ratio = result.replica_seconds / best.replica_seconds if best.replica_seconds else math.nan
+                results.append(replace(result, oracle_ratio=ratio))
+        return results
+
+
+def _free(prepared: Prepared) -> Prepared:
+    """The same with nothing dropped, room for every replica, and changes that cost nothing."""
+    free = prepared.scenario.changed(cluster=Cluster(), actuation="pool", t_out_s=None, q_size=None)
+    if prepared.model.stateful:
+        free = free.changed(move_bandwidth=math.inf, move_latency_s=0.0)
+    return replace(prepared, scenario=free)
+
+
+def _play(policy: str | Policy, prepared: Prepared, recorder: Records | None, watch: Watch | None) -> SimulationResult:
+    name = name_of(policy)
+
     def progress(now_s: float, end_s: float) -> None:
         if watch is not None:
-            watch(spec, now_s, end_s)
+            watch(name, now_s, end_s)
 
-    return simulate(
-        setup,
-        rules.policy(spec, setup),
-        name=spec,
-        forecaster=rules.forecaster,
-        recorder=rules.keep(spec) if rules.keep is not None else None,
-        measure=rules.measure,
-        progress=progress,
-    )
+    return play(prepared, made_policy(policy, prepared), name, recorder=recorder, progress=progress)

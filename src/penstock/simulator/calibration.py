@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from penstock.errors import InputError
 from penstock.metrics.rows import IntervalRow, OperatorRow
 from penstock.metrics.store import Store
-from penstock.simulator.options import SimulationOptions
+
+if TYPE_CHECKING:
+    from penstock.simulator.scenario import Plant
 
 QUIET = 0.5  # busy share of every operator below which hardly an event waits
 
@@ -21,13 +24,17 @@ class Calibration:
     """What was measured in a run; whatever is absent stays as it is set or declared."""
 
     hop_s: float | None = None
-    times_s: Mapping[str, float] = field(default_factory=dict)  # execution time by operator
-    overhead_s: Mapping[str, float] = field(default_factory=dict)  # a replica's time for an event beyond that
+    times_s: Mapping[str, float] = field(default_factory=dict, hash=False)  # execution time by operator
+    overhead_s: Mapping[str, float] = field(default_factory=dict, hash=False)  # a replica's time beyond that
 
-    def applied(self, options: SimulationOptions) -> SimulationOptions:
-        """The options with what was measured."""
-        hop_s = options.hop_s if self.hop_s is None else self.hop_s
-        return replace(options, hop_s=hop_s, overhead_s={**self.overhead_s, **options.overhead_s})
+    def applied(self, plant: Plant) -> Plant:
+        """The plant with what was measured."""
+        return replace(
+            plant,
+            hop_s=plant.hop_s if self.hop_s is None else self.hop_s,
+            times_s={**self.times_s, **plant.times_s},
+            overhead_s={**self.overhead_s, **plant.overhead_s},
+        )
 
 
 def calibration_of(place: str, run: str | None = None) -> Calibration:

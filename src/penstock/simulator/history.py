@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from penstock.metrics.rows import LevelRows
-from penstock.simulator.arrays import Floats
-from penstock.simulator.plant import Plant
-from penstock.simulator.worker_history import WorkerHistory
+from penstock.infra.worker import WorkerState
+from penstock.metrics.rows import LevelRows, ManagerRow
+from penstock.simulator.kernels.arrays import Floats
+from penstock.simulator.plant.plant import SimulatedPlant
+
+MOST_WORDS = 1000  # of the managers
 
 
 class History:
     """One row an interval from now on: a few numbers each, so that months of traffic fit into memory."""
 
-    def __init__(self, operators: Sequence[str], plant: Plant) -> None:
+    def __init__(self, operators: Sequence[str], plant: SimulatedPlant) -> None:
         self.operators = tuple(operators)
         self.times_s: list[float] = []
         self.lengths_s: list[float] = []
@@ -28,7 +31,9 @@ class History:
         self.changes = 0
         self._seen = (plant.now_s, plant.events, plant.out, plant.latency_total_s)
 
-    def add(self, plant: Plant, replicas: Mapping[str, int], changes: int, levels: LevelRows | None = None) -> None:
+    def add(
+        self, plant: SimulatedPlant, replicas: Mapping[str, int], changes: int, levels: LevelRows | None = None
+    ) -> None:
         """Take down the interval that just ended, in which these replicas were active."""
         if levels is not None:
             self.levels = self.levels or WorkerHistory()
@@ -54,3 +59,36 @@ class History:
     def total_replicas(self) -> Floats:
         """Active replicas of all operators."""
         return np.asarray(np.array(self.replicas, np.float64).reshape(-1, len(self.operators)).sum(axis=1))
+
+
+class WorkerHistory:
+    """Workers by state and slots used and offered, one row an interval; months of it fit into memory."""
+
+    def __init__(self) -> None:
+        self.by_state: dict[str, list[int]] = {state.value: [] for state in WorkerState}
+        self.offered: list[int] = []  # slots of workers that are available
+        self.used: list[int] = []  # slots taken, on any worker
+        self.counts: dict[tuple[str, str], int] = {}  # by manager and word, since the beginning
+        self._said: deque[ManagerRow] = deque(maxlen=MOST_WORDS)
+
+    def add(self, seen: LevelRows) -> None:
+        """Take down an interval."""
+        states = [one.state for one in seen.workers]
+        for state, column in self.by_state.items():
+            column.append(states.count(state))
+        available = (one.capacity for one in seen.workers if one.state == WorkerState.AVAILABLE)
+        self.offered.append(sum(available))
+        self.used.append(sum(one.hosted for one in seen.workers))
+        for row in seen.managers:
+            self.counts[row.who, row.word] = self.counts.get((row.who, row.word), 0) + 1
+        self._said.extend(seen.managers)
+
+    @property
+    def said(self) -> tuple[ManagerRow, ...]:
+        """The last words, the oldest first."""
+        return tuple(self._said)
+
+    @property
+    def workers(self) -> list[int]:
+        """All workers, whatever their state."""
+        return [sum(row) for row in zip(*self.by_state.values(), strict=True)]

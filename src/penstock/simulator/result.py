@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.infra.simulated import Spent
-from penstock.metrics.paper import overestimated_replicas, processed_ratio, saved_resources, throughput_degradation
-from penstock.policy.static import Workload
+from penstock.metrics.paper import processed_ratio, saved_resources, throughput_degradation
 from penstock.simulator.history import History
-from penstock.simulator.operator import SimulatedOperator
-from penstock.simulator.plant import Plant
+from penstock.simulator.plant.operator import SimulatedOperator
+from penstock.simulator.plant.plant import SimulatedPlant
 
 ON_TIME = 0.99  # the share of events that must be on time for a policy to meet the target
 _ROUNDING = 1e-9
@@ -60,13 +59,7 @@ class SimulationResult:
         return {name: _plain(value) for name, value in shown.items()} | {"meets_target": self.meets_target}
 
 
-def r_over_of(workload: Workload, deployed: Mapping[str, int]) -> int:
-    """What is saved is compared with: the static deployment, or where there is none what the peak needs."""
-    needed = overestimated_replicas(workload.peak_rate, workload.shares, workload.execution_times_s)
-    return sum(deployed.values()) or needed
-
-
-def summarised(name: str, plant: Plant, history: History, r_over: int, *, wall_s: float) -> SimulationResult:
+def summarised(name: str, plant: SimulatedPlant, history: History, r_over: int, *, wall_s: float) -> SimulationResult:
     """The result of a simulation that has ended."""
     replicas = history.total_replicas
     played = _played(history, plant.end_s)
@@ -95,7 +88,7 @@ def summarised(name: str, plant: Plant, history: History, r_over: int, *, wall_s
         wall_s=round(wall_s, 3),
         r_over=r_over,
         backlog=plant.backlog,
-        target_ms=1000 * plant.options.target_s,
+        target_ms=1000 * plant.target_s,
         state=state or None,
         history=history,
     )

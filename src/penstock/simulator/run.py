@@ -3,38 +3,102 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
-from penstock.control.analyze import DAY_S, analyzer_for
+from penstock.control.analyze import analyzer_for
 from penstock.control.declare import declared
-from penstock.control.loop import Loop, Parts, check_td
+from penstock.control.loop import Loop, Parts
 from penstock.control.managers.levels_view import LevelsView
 from penstock.control.monitor import Monitor
 from penstock.control.ports import Records
 from penstock.control.step import Step
-from penstock.errors import InputError
 from penstock.metrics.interval import IntervalRules
-from penstock.metrics.utilisation import Measure, booked
+from penstock.metrics.utilisation import MEASURES
 from penstock.policy.base import Policy, initial_replicas
-from penstock.policy.static import Workload
-from penstock.simulator.arrivals import Arrivals
-from penstock.simulator.cluster import Cluster
+from penstock.policy.guards import guarded
+from penstock.policy.registry import policy_for
 from penstock.simulator.history import History
-from penstock.simulator.model import Model
-from penstock.simulator.options import SimulationOptions
-from penstock.simulator.plant import Plant
-from penstock.simulator.result import SimulationResult, r_over_of, summarised, with_workers
-from penstock.topology import Topology
+from penstock.simulator.plant.cluster import SimulatedCluster, deployed_policy
+from penstock.simulator.plant.plant import SimulatedPlant
+from penstock.simulator.prepare import Prepared, prepare
+from penstock.simulator.result import SimulationResult, summarised, with_workers
+from penstock.simulator.scenario import Scenario
+from penstock.simulator.store import kept_in
 
 PATIENCE = 20  # intervals, and restarts, without an event that leaves once the input has ended
 Progress = Callable[[float, float], None]  # called with the time simulated so far and the time at which input ends
 
 
-class StandingClock:
+def simulate(
+    scenario: Scenario,
+    policy: str | Policy,
+    *,
+    store: str | None = None,
+    recorder: Records | None = None,
+    progress: Progress | None = None,
+) -> SimulationResult:
+    """Play the whole input through the topology under a policy, then let what is queued finish.
+
+    The policy is a name with its options, or an object of your own with a `plan` method; either is put into the usual
+    guards. With a `store`, a file or a database URL, every interval is kept there as a run on Spark would do it. One
+    that restarts everything before anything can finish is given up after a while; `backlog` has what is left.
+
+    >>> from penstock.workload import constant
+    >>> result = simulate(Scenario("dns", constant(20.0, duration_s=60.0)), "static:2")
+    >>> result.events, result.processed_ratio, result.meets_target
+    (1200, 1.0, True)
+    """
+    prepared = prepare(scenario)
+    made = made_policy(policy, prepared)  # a mistake shows before anything is written
+    with kept_in(store, scenario) as keep:
+        name = name_of(policy)
+        return play(prepared, made, name, recorder=keep(name) or recorder, progress=progress)
+
+
+def name_of(policy: str | Policy) -> str:
+    """A policy in the results: as it was named, as it describes itself, or by its class.
+
+    >>> from penstock.policy.static import Static
+    >>> name_of("static:4"), name_of(Static(4)), name_of(object())
+    ('static:4', 'Static(4)', 'object')
+    """
+    if isinstance(policy, str):
+        return policy
+    described = type(policy).__repr__ is not object.__repr__
+    return repr(policy) if described else type(policy).__name__
+
+
+def made_policy(policy: str | Policy, prepared: Prepared) -> Policy:
+    """The policy, made by its name or as it is, within the guards of the contest."""
+    contest = prepared.scenario.contest
+    if isinstance(policy, str):
+        policy = policy_for(policy, workload=prepared.workload, forecaster=contest.forecaster)
+    return guarded(policy, slots=contest.slots, scale_in_s=contest.cooldown_s)
+
+
+def play(
+    prepared: Prepared,
+    policy: Policy,
+    name: str = "",
+    *,
+    recorder: Records | None = None,
+    progress: Progress | None = None,
+) -> SimulationResult:
+    """One simulation."""
+    started = time.perf_counter()
+    run = _Run(prepared, policy, recorder)
+    while run.goes_on:
+        run.step()
+        if progress is not None:
+            progress(min(run.plant.now_s, run.plant.end_s), run.plant.end_s)
+    result = summarised(name, run.plant, run.history, prepared.r_over, wall_s=time.perf_counter() - started)
+    return with_workers(result, run.cluster.spent(), run.cluster.most) if run.cluster else result
+
+
+class _Clock:
     """The plant's time; nobody sleeps on it, the simulation moves the plant itself."""
 
-    def __init__(self, plant: Plant) -> None:
+    def __init__(self, plant: SimulatedPlant) -> None:
         self._plant = plant
 
     def now(self) -> float:
@@ -46,83 +110,76 @@ class StandingClock:
         self._plant.advance(time_s)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Setup:
-    """What to simulate: a topology and its tables, its input, the policy, and what is known of the workload."""
+class _Run:
+    """A plant with its control loop, moved on interval by interval."""
 
-    topology: Topology
-    model: Model
-    arrivals: Callable[[], Mapping[str, Arrivals]]  # made anew for every simulation
-    workload: Workload
-    options: SimulationOptions = field(default_factory=SimulationOptions)
-    replicas: Mapping[str, int] = field(default_factory=dict)  # to begin with; the policy's own wish where not said
-    day_s: float = DAY_S  # the length of a day in the input, for forecasters
-    cluster: Cluster | None = None  # the workers underneath; without, there is room for every replica
+    def __init__(self, prepared: Prepared, policy: Policy, recorder: Records | None) -> None:
+        scenario = prepared.scenario
+        contest, cluster = scenario.contest, scenario.cluster
+        hosted = cluster.levels is not None
+        self.plant = SimulatedPlant(
+            prepared.model,
+            prepared.arrivals(),
+            scenario.plant,
+            target_s=contest.target_s,
+            regional=hosted and cluster.delayed,
+        )
+        if cluster.levels == "static":
+            policy = deployed_policy(cluster, prepared.workload)
+        self._begin(prepared, policy)
+        sources = list(prepared.topology.sources)
+        self.cluster = SimulatedCluster(cluster, policy, self.plant, sources) if hosted else None
+        self._td_s = contest.td_s
+        self._patience_s = PATIENCE * (contest.td_s + scenario.plant.restart_s)
+        self._loop = Loop(self._parts(prepared, policy, recorder), _Clock(self.plant))
+        self.plant.advance(contest.first_step_s)
+        self._loop.step(self.plant.now_s)
+        self._place()
+        self.history = History(list(prepared.model.operators), self.plant)
+        self._left, self._moved_s = 0, self.plant.now_s  # source events gone, and since when no more
 
+    def _begin(self, prepared: Prepared, policy: Policy) -> None:
+        """Start with the replicas that were asked for, or that the policy wants before it has seen anything."""
+        pools = {name: operator.pool for name, operator in self.plant.operators.items()}
+        wanted = dict(initial_replicas(policy, pools, prepared.scenario.contest.td_s))
+        for name, count in {**wanted, **prepared.scenario.replicas}.items():
+            self.plant.set_replicas(name, tuple(range(count)))
+        self.plant.begin()
 
-def simulate(
-    setup: Setup,
-    policy: Policy,
-    *,
-    name: str = "",
-    forecaster: str | None = None,
-    recorder: Records | None = None,
-    measure: Measure = booked,
-    progress: Progress | None = None,
-) -> SimulationResult:
-    """Play the whole input through the topology under a policy, then let what is queued finish.
+    def _parts(self, prepared: Prepared, policy: Policy, recorder: Records | None) -> Parts:
+        contest, levels = prepared.scenario.contest, self.cluster.levels if self.cluster else None
+        return Parts(
+            Monitor(self.plant, IntervalRules(contest.td_s, declared(prepared.topology))),
+            levels.application if levels else policy,
+            self.plant,
+            analyzer_for(policy, contest.forecaster, contest.td_s, contest.day_s),
+            recorder,
+            MEASURES[contest.balance_by],
+            levels.step if levels else None,
+            LevelsView(levels) if levels else None,
+        )
 
-    A policy that restarts everything before anything can finish is given up after a while; `backlog` has what is left.
-    """
-    started = time.perf_counter()
-    options = setup.options
-    check_td(options.td_s)
-    cluster = setup.cluster
-    plant = Plant(setup.model, setup.arrivals(), options, regional=bool(cluster and cluster.delayed))
-    policy = cluster.policy(policy, setup.workload) if cluster else policy
-    _begin(plant, setup, policy)
-    levels = cluster.around(policy, plant, list(setup.topology.sources)) if cluster else None
-    rules = IntervalRules(options.td_s, declared(setup.topology))
-    analyzer = analyzer_for(policy, forecaster, options.td_s, setup.day_s)
-    control = levels.application if levels else policy
-    infrastructure, view = (levels.step, LevelsView(levels)) if levels else (None, None)
-    parts = Parts(Monitor(plant, rules), control, plant, analyzer, recorder, measure, infrastructure, view)
-    loop = Loop(parts, StandingClock(plant))
-    plant.advance(options.first_step_s)
-    loop.step(plant.now_s)
-    if cluster and levels:
-        cluster.place(plant, levels)
-    history = History(list(setup.model.operators), plant)
-    left, moved_s = 0, plant.now_s  # source events gone, and since when no more
-    patience_s = PATIENCE * options.td_s + PATIENCE * options.restart_s
-    while plant.now_s < plant.end_s or (plant.backlog and plant.now_s - moved_s < patience_s):
+    @property
+    def goes_on(self) -> bool:
+        """Whether there is input, or something queued that still moves."""
+        plant = self.plant
+        return plant.now_s < plant.end_s or bool(plant.backlog and plant.now_s - self._moved_s < self._patience_s)
+
+    def step(self) -> None:
+        """One interval."""
+        plant = self.plant
         before = plant.active()
-        plant.advance(plant.now_s + options.td_s)
-        step = loop.step(plant.now_s)
+        plant.advance(plant.now_s + self._td_s)
+        step = self._loop.step(plant.now_s)
         plant.settle_changes()
-        if cluster and levels:
-            cluster.place(plant, levels)
-        history.add(plant, before, _changes(step), step.levels)
-        if plant.now_s <= plant.end_s or plant.out + plant.failed > left:
-            left, moved_s = plant.out + plant.failed, plant.now_s
-        if progress is not None:
-            progress(min(plant.now_s, plant.end_s), plant.end_s)
-    r_over = r_over_of(setup.workload, cluster.deployed if cluster else {})
-    result = summarised(name, plant, history, r_over, wall_s=time.perf_counter() - started)
-    return with_workers(result, cluster.spent(levels), cluster.workers) if cluster and levels else result
+        self._place()
+        self.history.add(plant, before, _changes(step), step.levels)
+        if plant.now_s <= plant.end_s or plant.out + plant.failed > self._left:
+            self._left, self._moved_s = plant.out + plant.failed, plant.now_s
 
-
-def _begin(plant: Plant, setup: Setup, policy: Policy) -> None:
-    """Start with the replicas that were asked for, or that the policy wants before it has seen anything."""
-    pools = {name: operator.pool for name, operator in plant.operators.items()}
-    wanted = dict(initial_replicas(policy, pools, setup.options.td_s)) | dict(setup.replicas)
-    for name, count in wanted.items():
-        if name not in pools:
-            raise InputError(f"replicas: no operator {name!r}; known: {', '.join(pools)}")
-        if not 1 <= count <= pools[name]:
-            raise InputError(f"replicas of '{name}' must be from 1 to its pool of {pools[name]}; got {count}")
-        plant.set_replicas(name, tuple(range(count)))
-    plant.begin()
+    def _place(self) -> None:
+        if self.cluster:
+            self.cluster.place()
 
 
 def _changes(step: Step) -> int:

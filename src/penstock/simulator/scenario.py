@@ -1,127 +1,260 @@
-"""A scenario: an application or topology under a trace, set up to be simulated under any policy."""
+"""A scenario: everything about a simulation but its policy, as one value.
+
+A field carries its meaning, unit and bounds once: they are checked here, and the command line makes its options of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
-from penstock.apps import AppOptions, PayloadOptions, find_app
-from penstock.apps.waiting import Waiting
+from penstock.apps import APPS, App, find_app
+from penstock.apps.inputs import paper_input
+from penstock.common.names import one_of
 from penstock.control.analyze import DAY_S
-from penstock.control.declare import workload_of
-from penstock.names import one_of
-from penstock.simulator.arrivals import Arrivals, Even, Poisson
+from penstock.control.managers.application_manager import ApplicationRules
+from penstock.control.managers.infrastructure_manager import InfrastructureRules
+from penstock.control.managers.region_manager import RegionRules
+from penstock.errors import InputError
+from penstock.grouping.names import GROUPINGS, SIMULATED_ONLY
+from penstock.grouping.spec import parse_grouping
+from penstock.infra.simulated import START_S, Region
+from penstock.infra.worker import WorkerSize
+from penstock.metrics.utilisation import MEASURES
 from penstock.simulator.calibration import Calibration
-from penstock.simulator.cluster import Cluster
-from penstock.simulator.model import Facts, OperatorModel, build_model
-from penstock.simulator.options import SimulationOptions
-from penstock.simulator.run import Setup
 from penstock.topology import Topology
-from penstock.workload import Trace
+from penstock.workload import Trace, played
 
+ACTUATIONS = ("pool", "restart", "restart-lossy")
 ARRIVALS = ("even", "poisson")
+LEVELS = ("static", "application", "both")
+HERE = (Region(name="here", sizes=(WorkerSize(name="one", capacity=1),), start_s=START_S),)
+
+
+def option(default: Any, help: str = "", **rules: Any) -> Any:
+    """A field with what it means and its rules.
+
+    `least`, `above`, `known`: what it may be (`infinite` allows that as well). `ms`: on the command line it is given in
+    milliseconds. `option`: its name there, if it is another one. Without help it has no option.
+    """
+    metadata = {"help": help, **rules}
+    if isinstance(default, dict):
+        return field(default_factory=dict, hash=False, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def check(part: Any) -> None:
+    """Raise an InputError that names the first field that breaks its rules."""
+    for one in fields(part):
+        value = getattr(part, one.name)
+        several = value.items() if isinstance(value, Mapping) else ((None, value),)
+        for key, number in several:
+            _check(one.name if key is None else f"{one.name} of '{key}'", number, one.metadata)
+
+
+def _check(name: str, value: Any, rules: Mapping[str, Any]) -> None:
+    if value is None:
+        return
+    if "known" in rules:
+        one_of(name, value, rules["known"])
+    for rule, words in (("least", "at least"), ("above", "above")):
+        if rule in rules:
+            bound, finite = rules[rule], math.isfinite(value) or (rules.get("infinite") and value == math.inf)
+            if not (finite and (value > bound if rule == "above" else value >= bound)):
+                raise InputError(f"{name} must be {words} {bound:g}; got {value!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
+class Plant:
+    """How the topology works: what takes time beside the operators, and what is dropped.
+
+    `actuation` says what a change of replicas costs. `pool`: nothing is restarted; a new replica works after
+    `activation_delay_s`. `restart`: everything stands still for `restart_s`, then what had not finished is shared out
+    anew. `restart-lossy`: the same, and what had not finished is lost.
+
+    >>> Plant(hop_s=-1)
+    Traceback (most recent call last):
+    penstock.errors.InputError: hop_s must be at least 0; got -1
+    """
+
+    t_out_s: float | None = option(None, "Drop events older than this, seconds.", above=0)
+    q_size: int | None = option(None, "Drop events that find this many waiting.", least=1)
+    actuation: str = option(
+        "pool", "What a change of replicas costs: pool, restart or restart-lossy.", known=ACTUATIONS
+    )
+    restart_s: float = option(30.0, "How long a restart takes, seconds.", least=0)
+    hop_s: float = option(0.0025, "From one operator to the next, ms.", least=0, ms=True)
+    activation_delay_s: float = option(0.05, "Until an activated replica works, seconds.", least=0)
+    state_bytes: Mapping[str, float] = option({}, "Bytes of state for each key, by operator: count=200.", least=0)
+    move_bandwidth: float = option(10e6, "How fast state moves, bytes per second.", above=0, infinite=True)
+    move_latency_s: float = option(0.1, "Until a replica hears that moved state is there, seconds.", least=0)
+    times_s: Mapping[str, float] = option({}, least=0)  # execution times that were measured, by operator
+    overhead_s: Mapping[str, float] = option({}, least=0)  # added to every event's time, by operator
+    exponential: bool = False  # service times are drawn around their mean
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def check_state(self, keeping: Sequence[str]) -> None:
+        """Bytes of state must be those of operators that keep some."""
+        if wrong := [name for name in self.state_bytes if name not in keeping]:
+            known = ", ".join(keeping) or "none"
+            raise InputError(f"state_bytes: must name operators that keep state ({known}); got {wrong[0]!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contest:
+    """What policies are made with and bounded by, and what they are measured by."""
+
+    td_s: float = option(5.0, "Length of the control interval, seconds.", above=0)
+    target_s: float = option(2.0, "An event that takes longer is late, ms.", above=0, ms=True)
+    forecaster: str | None = option(
+        None, "Size for its forecast: auto, holt_winters, drift:5, trained:folder=models, …"
+    )
+    slots: int | None = option(None, "Replicas that all operators may have together.", least=1)
+    cooldown_s: float = option(0.0, "Seconds an operator must wait to shrink after a change.", least=0)
+    balance_by: str = option(
+        "booked", "What load_balancing looks at: booked, or used as in the paper.", known=tuple(MEASURES)
+    )
+    first_step_s: float = option(0.0, least=0)  # when the control loop starts to look
+    day_s: float = option(DAY_S, above=0)  # the length of a day in the input, for forecasters
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """Workers under the replicas, and how much of them is controlled; without `levels` there is room for every replica.
+
+    `static`: replicas and workers stay as they are. `application`: replicas change, workers stay. `both`: workers come
+    and go as well. Workers of several regions differ in size, price and start time, and events between them take
+    longer; the first region is where a run begins. Every region keeps its own spare capacity.
+    """
+
+    levels: str | None = option(
+        None, "Replicas on workers: static, application, or both come and go (e2df's default).", known=LEVELS
+    )
+    workers: int | None = option(None, "Workers, at most; as many as the peak needs, and 1.", least=1)
+    regions: tuple[Region, ...] = option(HERE, "Where workers are: near;far:capacity=4,price=0.6,start=30,delay_ms=20.")
+    deployed: Mapping[str, int] | None = field(default=None, hash=False)  # with `static`; empty: what the peak needs
+    application: ApplicationRules | None = None  # usual ones; with several regions a run begins with few workers
+    region: RegionRules = field(default_factory=RegionRules)
+    infrastructure: InfrastructureRules = field(default_factory=InfrastructureRules)
+    every_s: float = option(60.0, above=0)
+
+    def __post_init__(self) -> None:
+        check(self)
+        if self.levels is None and (self.workers is not None or self.regions != HERE):
+            name = "regions" if self.workers is None else "workers"
+            raise InputError(f"{name}: must come with levels {', '.join(LEVELS[:-1])} or {LEVELS[-1]}")
+        if not self.regions or len({one.name for one in self.regions}) < len(self.regions):
+            raise InputError(f"cluster: must have regions, each once; got {[one.name for one in self.regions]}")
+
+    @property
+    def delayed(self) -> bool:
+        """Whether events between regions take longer."""
+        return len(self.regions) > 1 and any(one.delay_s > 0 for one in self.regions)
+
+
+@dataclass(frozen=True)
 class Scenario:
-    """What to play, and how; without `payloads` all events are alike."""
+    """A topology under a trace. Equal scenarios give equal results.
 
-    topology: Topology
-    trace: Trace
-    options: SimulationOptions = field(default_factory=SimulationOptions)
-    payloads: Sequence[Any] = ()
-    run_functions: bool = False  # learn from the payloads what the operators' functions give
-    arrivals: str = "even"
-    calibration: Calibration = field(default_factory=Calibration)
-    replicas: Mapping[str, int] = field(default_factory=dict)
-    day_s: float = DAY_S  # the length of a day in the trace, for forecasters
-    cluster: Cluster | None = None
-
-    def setup(self) -> Setup:
-        """Check everything, and build the tables."""
-        one_of("arrivals", self.arrivals, ARRIVALS)
-        options = self.calibration.applied(self.options)
-        facts = Facts(
-            payloads=dict.fromkeys(self.topology.sources, self.payloads) if self.payloads else {},
-            times_s=self.calibration.times_s,
-            overhead_s=options.overhead_s,
-            run_functions=self.run_functions,
-            exponential=options.exponential,
-            seed=options.seed,
-        )
-        model = build_model(self.topology, facts)
-        options.check_state(model.stateful)
-        times_s = {name: _usual_time_s(one) for name, one in model.operators.items()}
-        return Setup(
-            topology=self.topology,
-            model=model,
-            arrivals=self._arrivals(options.seed),
-            workload=replace(workload_of(self.topology, self.trace, times_s), entering=Entering(self.trace)),
-            options=options,
-            replicas=self.replicas,
-            day_s=self.day_s,
-            cluster=self.cluster,
-        )
-
-    def _arrivals(self, seed: int) -> Callable[[], Mapping[str, Arrivals]]:
-        """Each of several sources gets its part of the trace."""
-        sources, trace = self.topology.sources, self.trace
-        part = replace(trace, rates=trace.rates / len(sources)) if len(sources) > 1 else trace
-        if self.arrivals == "poisson":
-            return lambda: {name: Poisson(part, seed + place) for place, name in enumerate(sources)}
-        return lambda: {name: Even(part) for name in sources}
-
-
-def _usual_time_s(one: OperatorModel) -> float:
-    """The declared time, as a run on Spark takes it for its static sizes; else what is simulated."""
-    declared_ms = one.operator.execution_time_ms
-    return one.mean_s if declared_ms is None else declared_ms / 1000
-
-
-def app_scenario(
-    app: str,
-    trace: Trace,
-    *,
-    options: SimulationOptions | None = None,
-    tuning: AppOptions | None = None,
-    payloads: PayloadOptions | None = None,
-    **more: Any,
-) -> Scenario:
-    """A shipped application: its functions are run on its events, so that these take the way they take in a real run.
+    The topology is one of your own, with execution times declared, or the name of a shipped application, which has an
+    input and events of its own: its functions are run on these, so that events take the way they take in a real run.
 
     >>> from penstock.workload import constant
-    >>> app_scenario("dns", constant(20.0, duration_s=10.0)).setup().workload.execution_times_s["features"]
-    0.015
+    >>> Scenario("dns", constant(20.0, duration_s=10.0)).changed(td_s=2.0, hop_s=0.001).contest.td_s
+    2.0
     """
-    found = find_app(app)
-    chosen = options or SimulationOptions()
-    return Scenario(
-        topology=found.build(tuning or AppOptions(sink=no_sink, seed=chosen.seed)),
-        trace=trace,
-        options=chosen,
-        payloads=found.payloads(payloads or PayloadOptions(seed=chosen.seed)),
-        run_functions=True,
-        **more,
+
+    topology: Topology | str  # or module:topology
+    trace: Trace | None = None  # None: the application's own
+    _: KW_ONLY
+    grouping: str | None = option(None, "shuffle, load_balancing or online_shuffle, for operators without a key.")
+    pool: int | Mapping[str, int] = option({}, "Pools: clean=8,store=4.")  # a number is for every operator
+    service_ms: float | Mapping[str, float] = option({}, "Service times: clean=10,store=5.", least=0)  # likewise
+    replicas: Mapping[str, int] = option({}, "Replicas to start with: clean=2,store=4.")
+    arrivals: str = option("even", "even (as a run on Spark plays a trace) or poisson.", known=ARRIVALS)
+    events: Path | tuple[Any, ...] | None = field(  # or the events themselves
+        default=None, hash=False, metadata={"help": "A file of events, or a folder of real ones."}
     )
+    skew: float | None = option(None, "Of the events' values: 0 is uniform, 1.5 is Zipf 1.5.", least=0)
+    calibration: Calibration | None = field(
+        default=None,
+        metadata={"help": "Store of a live run: take hop delay and times from it.", "option": "calibrate"},
+    )
+    plant: Plant = field(default_factory=Plant)
+    contest: Contest = field(default_factory=Contest)
+    cluster: Cluster = field(default_factory=Cluster)
+    seed: int = option(0, "Of everything that is drawn at random.")
 
+    def __post_init__(self) -> None:
+        check(self)
+        if self.grouping is not None:
+            one_of("grouping", parse_grouping(self.grouping).name, (*GROUPINGS, *SIMULATED_ONLY))
+        if isinstance(self.topology, str) and ":" not in self.topology:
+            find_app(self.topology)
 
-def no_sink(name: str, service_ms: float) -> Waiting:  # noqa: ARG001 - all sinks are alike
-    """A sink that stores nothing: what a simulated application ends in."""
-    return Waiting(_nothing, service_ms)
+    @property
+    def name(self) -> str:
+        """The topology's name."""
+        return self.topology if isinstance(self.topology, str) else self.topology.name
 
+    @property
+    def app(self) -> App | None:
+        """The shipped application, if it is one."""
+        return APPS.get(self.topology) if isinstance(self.topology, str) else None
 
-def _nothing(event: Any) -> None:  # noqa: ARG001
-    return None
+    @property
+    def input(self) -> Trace:
+        """The trace that is played; a shipped application has one of its own."""
+        trace = paper_input(self.name, self.seed) if self.trace is None and self.app else self.trace
+        if trace is None:
+            raise InputError(f"topology '{self.name}': needs a trace; only shipped applications have an input")
+        return trace
 
+    @property
+    def deployed(self) -> Mapping[str, int]:
+        """The static deployment of the application's paper, for its own input and times; otherwise it says nothing."""
+        if self.cluster.deployed is not None:
+            return self.cluster.deployed
+        changed = self.trace is not None or self.pool or self.service_ms or self.replicas
+        return self.app.deployed if self.app and not changed else {}
 
-class Entering:
-    """How many events a trace brings between two times."""
+    def played(
+        self, *, mean_rate: float | None = None, speedup: float = 1.0, duration_s: float | None = None
+    ) -> Scenario:
+        """The same with its input rescaled, compressed and cut; days get shorter with it.
 
-    def __init__(self, trace: Trace) -> None:
-        self._trace = trace
+        >>> fast = Scenario("dns").played(speedup=60.0, mean_rate=50.0)
+        >>> fast.input.duration_s, fast.contest.day_s
+        (20.0, 1440.0)
+        """
+        if mean_rate is None and speedup == 1.0 and duration_s is None:
+            return self
+        trace = played(self.input, mean_rate, speedup, duration_s)
+        deployed = self.deployed if mean_rate is None else {}
+        return self.changed(trace=trace, day_s=self.contest.day_s / speedup, deployed=deployed)
 
-    def __call__(self, start_s: float, end_s: float) -> float:
-        """Events from `start_s` to `end_s`."""
-        before, after = self._trace.cumulated([start_s, end_s])
-        return float(after - before)
+    def changed(self, **values: Any) -> Scenario:
+        """The same with these fields changed, whichever part has them.
+
+        >>> Scenario("dns").changed(tick=3)
+        Traceback (most recent call last):
+        TypeError: a scenario has no field 'tick'
+        """
+        changes: dict[str, Any] = {}
+        for part in ("plant", "contest", "cluster"):
+            whole = values.pop(part, getattr(self, part))
+            own = {one.name for one in fields(whole)} & values.keys()
+            changes[part] = replace(whole, **{name: values.pop(name) for name in own})
+        known = {one.name for one in fields(self)}
+        for name in values:
+            if name not in known:
+                raise TypeError(f"a scenario has no field {name!r}")
+        return replace(self, **changes, **values)

@@ -10,9 +10,9 @@ import sqlalchemy as sql
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
+from penstock.common.wal import write_ahead
 from penstock.errors import InputError
 from penstock.topology import Context
-from penstock.wal import write_ahead
 
 BUSY_TIMEOUT_S = 60.0
 

@@ -1,17 +1,19 @@
-"""A source that reads a file of events: JSON lines or CSV."""
+"""A source that reads a file of events: JSON lines or CSV, plain or compressed."""
 
 from __future__ import annotations
 
 import csv
+import io
 import math
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
 from penstock.errors import InputError
+from penstock.workload.data import COMPRESSED, plain_name, read_bytes
 
 INDEX_EVERY = 1024  # lines between two remembered positions
 
@@ -20,28 +22,41 @@ class FileSource:
     """One event a line, at a steady rate or (rate None) as fast as the topology takes them.
 
     The file is indexed once where the run is declared, and checked line by line; it is read by number where the
-    source runs, so it must be reachable there under the same path.
+    source runs, so it must be reachable there under the same path. A compressed one (`events.jsonl.gz`) is held
+    decompressed in memory.
     """
 
     def __init__(self, path: str | Path, *, rate: float | None = None) -> None:
         self._path = Path(path)
         if not self._path.is_file():
             raise InputError(f"file source: no file {str(path)!r}")
-        if self._path.suffix not in (".jsonl", ".ndjson", ".csv"):
-            raise InputError(
-                f"file source {str(path)!r}: must end in .jsonl, .ndjson or .csv; got {self._path.suffix!r}"
-            )
+        kind = plain_name(self._path).suffix
+        if kind not in (".jsonl", ".ndjson", ".csv"):
+            raise InputError(f"file source {str(path)!r}: must end in .jsonl, .ndjson or .csv; got {kind!r}")
         if rate is not None and not (math.isfinite(rate) and rate > 0):
             raise InputError(f"file source {str(path)!r}: rate must be above 0; got {rate!r}")
         self._rate = rate
+        self._content: bytes | None = None  # of a compressed file
         self._fields: list[str] = []
         self._positions: list[int] = []
         self.total: int | None = self._index()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_content": None}  # read anew where the source runs
+
+    def _open(self) -> BinaryIO:
+        if self._path.suffix != COMPRESSED:
+            return self._path.open("rb")
+        try:
+            self._content = self._content or read_bytes(self._path)
+        except OSError as error:
+            raise InputError(f"file source {str(self._path)!r}: must be a whole gzip file; {error}") from None
+        return io.BytesIO(self._content)
+
     def _index(self) -> int:
         count = 0
-        with self._path.open("rb") as file:
-            if self._path.suffix == ".csv":
+        with self._open() as file:
+            if plain_name(self._path).suffix == ".csv":
                 self._fields = _values(
                     file.readline().removeprefix(BOM_UTF8), f"file source {str(self._path)!r} line 1"
                 )
@@ -94,7 +109,7 @@ class FileSource:
         return [self._parse(line, n) for n, line in self._lines(numbers.start, numbers[-1] + 1) if n in wanted]
 
     def _lines(self, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
-        with self._path.open("rb") as file:
+        with self._open() as file:
             file.seek(self._positions[start // INDEX_EVERY])
             number = start // INDEX_EVERY * INDEX_EVERY
             for line in file:

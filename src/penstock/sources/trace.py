@@ -21,7 +21,7 @@ class TraceSource:
     def __init__(self, trace: Trace, payloads: Sequence[Any], *, events: int | None = None) -> None:
         if not payloads:
             raise InputError(f"trace source {trace.name!r}: needs at least one payload; got none")
-        self._trace = trace
+        self.trace = trace
         self._payloads = payloads
         self.total: int | None = round(trace.events) if events is None else min(events, round(trace.events))
 
@@ -29,16 +29,16 @@ class TraceSource:
         """Events due by then."""
         if elapsed_s < 0 or not self.total:
             return 0
-        if elapsed_s >= self._trace.duration_s:
+        if elapsed_s >= self.trace.duration_s:
             return self.total
-        reached = math.floor(float(self._trace.cumulated(elapsed_s)))
+        reached = math.floor(float(self.trace.cumulated(elapsed_s)))
         nearby = np.arange(max(reached - 1, 0), reached + 2)  # the next one may be due only after a silence
-        due = int(nearby[0]) + int((self._trace.time_of(nearby) <= elapsed_s).sum())
+        due = int(nearby[0]) + int((self.trace.time_of(nearby) <= elapsed_s).sum())
         return min(due, self.total)
 
     def due_times(self, numbers: range) -> list[float]:
         """When each of these events is due."""
-        times = self._trace.time_of(np.arange(numbers.start, numbers.stop, numbers.step))
+        times = self.trace.time_of(np.arange(numbers.start, numbers.stop, numbers.step))
         return [float(time) for time in times]
 
     def read(self, numbers: range) -> list[Any]:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 import cloudpickle
 import msgspec
 
+from penstock.common.checks import is_whole
+from penstock.common.names import hint
 from penstock.errors import InputError, TopologyError
 from penstock.grouping.names import GROUPINGS, SIMULATED_ONLY
 from penstock.grouping.spec import parse_grouping
-from penstock.names import hint
 from penstock.topology.event_type import event_type
 from penstock.topology.operator import DEFAULT_STREAM, KEY_GROUPS, Keyed, Operator, Process, SourceSpec
 from penstock.topology.state_type import check_state, keeps_state, state_type
@@ -65,7 +66,7 @@ def with_state(operator: Operator) -> Operator:
 
 def check_operator(operator: Operator) -> None:
     """Rules that need to know nothing but the operator itself."""
-    if isinstance(operator.pool, bool) or not isinstance(operator.pool, int) or operator.pool < 1:
+    if not is_whole(operator.pool, 1):
         raise TopologyError(f"{operator}: pool must be at least 1; got {operator.pool!r}")
     if operator.grouping not in (*GROUPINGS, *SIMULATED_ONLY):
         near = hint(operator.grouping, GROUPINGS)
@@ -125,7 +126,7 @@ def _check_state(operator: Operator, state: Keyed) -> None:
     if hasattr(operator.run, "process_many"):
         raise TopologyError(f"{operator}: process_many knows no state; leave it out, or process(event, state)")
     groups = state.groups
-    if isinstance(groups, bool) or not isinstance(groups, int) or not operator.pool <= groups <= MOST_GROUPS:
+    if not is_whole(groups, operator.pool, MOST_GROUPS):
         raise TopologyError(
             f"{operator}: key_groups must be from its pool, {operator.pool}, to {MOST_GROUPS}; got {groups!r}"
         )

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-import numbers
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
+from penstock.common.checks import is_number, shown, whole
 from penstock.errors import InputError
 
 FloatArray = npt.NDArray[np.float64]
@@ -17,14 +14,9 @@ IntArray = npt.NDArray[np.int64]
 MAX_STEPS = 100_000_000  # 800 MB of rates: more is a slip of units, not a trace
 
 
-def shown(value: object) -> str:
-    """The value as an error message shows it: numpy's scalars as plain numbers."""
-    return repr(value.item() if isinstance(value, np.generic) else value)
-
-
 def number(thing: str, name: str, value: object) -> float:
     """The value as a float, if it is a finite number."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+    if not is_number(value):
         raise InputError(f"{thing}: {name} must be a finite number; got {shown(value)}")
     return float(value)
 
@@ -54,16 +46,9 @@ def share(thing: str, name: str, value: object) -> float:
     return checked
 
 
-def whole(thing: str, name: str, value: object, least: int = 0) -> int:
-    """The value as an int, if it is a whole number from `least` up."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise InputError(f"{thing}: {name} must be a whole number of at least {least}; got {shown(value)}")
-    return int(value)
-
-
 def generator(thing: str, seed: object) -> np.random.Generator:
     """Random numbers that depend on the thing's name and the seed only."""
-    return np.random.default_rng([whole(thing, "seed", seed), *thing.encode()])
+    return np.random.default_rng([whole(thing, "seed", seed, least=0), *thing.encode()])
 
 
 def low_high(thing: str, low: object, high: object) -> tuple[float, float]:
@@ -85,10 +70,3 @@ def step_ratio(thing: str, duration_s: object, step_s: object) -> float:
 def steps_in(thing: str, duration_s: object, step_s: object) -> int:
     """How many steps of about `step_s` make up the duration: at least 1."""
     return max(1, round(step_ratio(thing, duration_s, step_s)))
-
-
-def one_of(thing: str, value: object, known: Sequence[str]) -> str:
-    """The value, if it is one of the known names."""
-    if not isinstance(value, str) or value not in known:
-        raise InputError(f"{thing} must be one of {', '.join(known)}; got {shown(value)}")
-    return value

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from penstock.common.checks import whole
 from penstock.errors import InputError
-from penstock.workload._rules import FloatArray, IntArray, at_least, generator, positive, whole
+from penstock.workload._rules import FloatArray, IntArray, at_least, generator, positive
 
 
 def uniform_keys(n_values: int, size: int, *, seed: int = 0) -> IntArray:
@@ -15,7 +16,7 @@ def uniform_keys(n_values: int, size: int, *, seed: int = 0) -> IntArray:
     [2, 1, 3, 1, 3, 2]
     """
     values = whole("uniform_keys", "n_values", n_values, least=1)
-    count = whole("uniform_keys", "size", size)
+    count = whole("uniform_keys", "size", size, least=0)
     return generator("uniform_keys", seed).integers(1, values, size=count, endpoint=True)
 
 
@@ -27,7 +28,7 @@ def zipf_keys(n_values: int, size: int, *, exponent: float = 1.5, seed: int = 0)
     >>> zipf_keys(100, size=8, seed=2).tolist()
     [28, 1, 4, 1, 1, 23, 1, 1]
     """
-    count = whole("zipf_keys", "size", size)
+    count = whole("zipf_keys", "size", size, least=0)
     return drawn(zipf_shares(n_values, exponent), generator("zipf_keys", seed).random(count)) + 1
 
 

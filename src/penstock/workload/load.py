@@ -1,8 +1,9 @@
-"""Traces from CSV files: one row per step, `time_s,rate` or `date,rate`."""
+"""Traces from CSV files, plain or compressed: one row per step, `time_s,rate` or `date,rate`."""
 
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,21 +12,22 @@ import numpy as np
 
 from penstock.errors import InputError
 from penstock.workload._rules import FloatArray
+from penstock.workload.data import plain_name, read_bytes
 from penstock.workload.trace import Trace, broken_rate
 
 _JITTER = 0.01  # of a step: times that were rounded when they were written
 
 
 def load_trace(path: str | Path) -> Trace:
-    """Read a trace and name it like the file; its first time, whatever it is, becomes 0.
+    """Read a trace and name it like the file (`rates` from `rates.csv.gz`); its first time, whatever it is, becomes 0.
 
     The header is `time_s,rate` or `date,rate` (ISO dates; without a zone, UTC). Times increase by a regular step.
     """
     path = Path(path)
     thing = f"trace '{path}'"
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            lines, times, rates = _columns(thing, file)
+        text = io.StringIO(read_bytes(path).decode("utf-8-sig"), newline="")
+        lines, times, rates = _columns(thing, text)
     except FileNotFoundError:
         raise InputError(f"{thing}: the file must exist; nothing is there") from None
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
@@ -35,7 +37,7 @@ def load_trace(path: str | Path) -> Trace:
     broken = broken_rate(rates) or _broken_time(times)
     if broken:
         raise InputError(f"{thing} line {lines[broken[0]]}: {broken[1]}")
-    return Trace(path.stem, float(times[-1] - times[0]) / (len(times) - 1), rates)
+    return Trace(plain_name(path).stem, float(times[-1] - times[0]) / (len(times) - 1), rates)
 
 
 def _columns(thing: str, text: Iterable[str]) -> tuple[list[int], FloatArray, FloatArray]:

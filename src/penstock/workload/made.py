@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from penstock.workload._rules import one_of, positive
+from penstock.common.names import one_of
+from penstock.workload._rules import positive
 from penstock.workload.shapes import erratic, fluctuating, periodic, progressive, ramp, stable
 from penstock.workload.spikes import draw_spikes, spiky
 from penstock.workload.trace import Trace
@@ -30,6 +31,6 @@ def made_trace(name: str, *, mean_rate: float, duration_s: float, seed: int, ste
     >>> made_trace("ramp", mean_rate=100.0, duration_s=60.0, seed=0).events
     6000.0
     """
-    maker = _MAKERS[one_of("the name of a made trace", name, MADE_TRACES)]
+    maker = _MAKERS[one_of("made trace", name, MADE_TRACES)]
     mean = positive(f"made trace '{name}'", "mean_rate", mean_rate)
     return maker(duration_s, step_s, seed).scaled(mean_rate=mean)

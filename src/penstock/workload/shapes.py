@@ -11,6 +11,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from penstock.common.checks import whole
 from penstock.errors import InputError
 from penstock.workload._rules import (
     FloatArray,
@@ -20,7 +21,6 @@ from penstock.workload._rules import (
     positive,
     share,
     steps_in,
-    whole,
 )
 from penstock.workload.trace import Trace
 
@@ -123,7 +123,7 @@ def stable(
     factor = at_least("stable", "burst_factor", burst_factor, least=1.0)
     random = generator("stable", seed)
     rates = np.ones(len(middles("stable", duration_s, step_s)))
-    count = whole("stable", "bursts", bursts)
+    count = whole("stable", "bursts", bursts, least=0)
     if count > len(rates):
         raise InputError(f"stable: bursts must be at most the {len(rates)} steps; got {count}")
     rates[random.choice(len(rates), count, replace=False)] = factor

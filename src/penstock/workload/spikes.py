@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from penstock.common.checks import whole
 from penstock.errors import InputError
 from penstock.workload._rules import (
     FloatArray,
@@ -26,7 +27,6 @@ from penstock.workload._rules import (
     number,
     positive,
     share,
-    whole,
 )
 from penstock.workload.keys import drawn, zipf_shares
 from penstock.workload.shapes import middles, tallest_one
@@ -100,7 +100,7 @@ class HotSet:
         positive("hot set", "concentration", self.concentration)
         share("hot set", "spread", self.spread)
         at_least("hot set", "exponent", self.exponent)
-        whole("hot set", "seed", self.seed)
+        whole("hot set", "seed", self.seed, least=0)
 
     @cached_property
     def shares(self) -> FloatArray:

@@ -200,6 +200,19 @@ class Trace:
         return Trace(self.name, step_s, np.maximum(np.diff(due), 0.0) / step_s)
 
 
+def played(trace: Trace, mean_rate: float | None, speedup: float, duration_s: float | None) -> Trace:
+    """The trace as it is played: rescaled, compressed, cut.
+
+    >>> played(constant(5.0, duration_s=60.0), mean_rate=8.0, speedup=2.0, duration_s=10.0).events
+    80.0
+    """
+    if mean_rate is not None:
+        trace = trace.scaled(mean_rate)
+    if speedup != 1.0:
+        trace = trace.compressed(speedup)
+    return trace if duration_s is None else trace.limited(min(duration_s, trace.duration_s))
+
+
 def broken_rate(rates: FloatArray) -> tuple[int, str] | None:
     """Where the first rate is that no trace may have, and the rule it breaks."""
     for bad, rule in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections import Counter
 from pathlib import Path
@@ -16,6 +17,7 @@ from penstock.apps.events.tweets import FILE as TWEETS_FILE
 from penstock.apps.events.values import values
 from penstock.apps.people import age_band
 from penstock.errors import InputError
+from penstock.workload import data_folder
 
 TWEET = {
     "event": "river_flood",
@@ -93,6 +95,25 @@ def test_real_queries_are_read(tmp_path: Path) -> None:
     }
     assert (second["answered"], second["rtt_s"]) == (False, 0.0)
     assert list(second) == list(payloads("dns")[0]), "real and made ones have the same fields"
+
+
+def test_compressed_files_are_read_the_same(tmp_path: Path) -> None:
+    plain, packed = tmp_path / "plain", tmp_path / "packed"
+    for folder in (plain, packed):
+        folder.mkdir()
+    tweets_file(plain, json.dumps(TWEET))
+    queries_file(plain, "0.5,10.0.0.1,10.0.0.2,udp,www.example.com,A,NOERROR,0.002,2")
+    for file in plain.iterdir():
+        (packed / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
+    for app in ("twitter", "dns", "complex"):
+        assert payloads(app, packed) == payloads(app, plain) != payloads(app)
+
+
+def test_the_real_queries_that_come_with_the_project() -> None:
+    queries = payloads("dns", data_folder("events"))
+    assert len(queries) == 12_937
+    assert list(queries[0]) == list(payloads("dns")[0])
+    assert payloads("twitter", data_folder("events")) == payloads("twitter"), "there are no real tweets"
 
 
 @pytest.mark.parametrize("app", ["twitter", "dns", "complex"])

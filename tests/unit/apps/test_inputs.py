@@ -6,7 +6,7 @@ from penstock.apps import APPS, AppOptions, find_app
 from penstock.apps.inputs import paper_input
 from penstock.control.declare import workload_of
 from penstock.metrics.paper import static_replicas
-from penstock.simulator.scenario import no_sink
+from penstock.simulator.prepare import no_sink
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -24,10 +24,10 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_time_passes_and_no_processor_is_used() -> None:
-    began, busy = time.perf_counter(), time.process_time()
+    began, busy = time.perf_counter(), time.thread_time()
     assert Waiting(double, 80.0)(4) == 8
     assert time.perf_counter() - began >= 0.08
-    assert time.process_time() - busy < 0.04
+    assert time.thread_time() - busy < 0.04
 
 
 def test_the_declared_time_is_slept(slept: list[float]) -> None:

@@ -110,7 +110,7 @@ CASES = {
     "a start": (("wave.csv", "--test-start", "288"), "--test-start must be a row from 2 to 287, its last; got 288"),
     "a horizon": (("wave.csv", "--horizon", "0"), "the horizon must be at least 1 interval; got 0"),
     "a rule": (("wave.csv", "--overlap", "median"), "--overlap: must be mean, or left out; got 'median'"),
-    "a day": (("wave.csv", "--day", "0"), "--day: must be at least 1 row; got 0"),
+    "a day": (("wave.csv", "--day", "0"), "backtest: day must be whole and at least 1; got 0"),
     "twice": (("wave.csv", "./wave.csv"), "files must have different names; got 2 named 'wave'"),
 }
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from penstock.cli.files import write_text
+from penstock.cli.console import write_text
 from penstock.cli.main import app
 from penstock.engine.run import Run
 from penstock.forecast.registry import FORECASTERS
@@ -43,7 +43,7 @@ TRACES = {
 def user_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The current folder, with traces good and bad and a module of the user's."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PENSTOCK_DATA", raising=False)
+    monkeypatch.setenv("PENSTOCK_DATA", str(tmp_path / "none"))
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", str(tmp_path))])
     (tmp_path / "my_app.py").write_text(MODULE)
     (tmp_path / "events.jsonl").write_text('{"n": 1}\n')
@@ -130,7 +130,7 @@ CASES = {
         ("run", "my_app:topology", "--rate", "5"),
         "app 'my_app:topology': give its events with --events FILE (JSON lines or CSV)",
     ),
-    "no events file": ((*TWITTER, "--events", "gone.jsonl"), "--events: no file or folder 'gone.jsonl'"),
+    "no events file": ((*TWITTER, "--events", "gone.jsonl"), "events: no file or folder 'gone.jsonl'"),
     "unknown operator in --replicas": (
         (*TWITTER, "--replicas", "clena=2"),
         "topology 'twitter': no operator 'clena'; known: clean, classify, author, store",
@@ -154,7 +154,7 @@ CASES = {
     ),
     "unknown grouping": (
         (*MINE, "--grouping", "random"),
-        "--grouping: no such name 'random'; known: shuffle, fields, load_balancing, online_shuffle",
+        "grouping: no such name 'random'; known: shuffle, fields, load_balancing, online_shuffle",
     ),
     "unknown policy": (
         (*TWITTER, "--policy", "hope"),
@@ -168,6 +168,28 @@ CASES = {
         (*TWITTER, "--forecaster", "svr:window=12"),
         "forecaster 'svr': must be trained before a loop can use it; train it with 'penstock train --models svr "
         "--out models', and then give 'trained:folder=models'",
+    ),
+    "a setting without a value": ((*TWITTER, "--conf", "fast"), "--conf: must be KEY=VALUE; got 'fast'"),
+    "a setting that real-time mode needs otherwise": (
+        (*TWITTER, "--conf", "spark.sql.adaptive.enabled=true"),
+        "Spark settings: spark.sql.adaptive.enabled must be false; got true",
+    ),
+    "workers of no cluster": ((*TWITTER, "--workers", "2"), "--workers needs --cluster local or spark://HOST:PORT"),
+    "unknown cluster": (
+        (*TWITTER, "--cluster", "yarn"),
+        "cluster must be local or spark://HOST:PORT; got 'yarn'",
+    ),
+    "no workers": (
+        (*TWITTER, "--cluster", "local", "--workers", "0..2"),
+        "workers must be a number or least..most, from 1 on; got '0..2'",
+    ),
+    "too few slots": (
+        (*TWITTER, "--policy", "psps", "--slots", "3"),
+        "slots must be at least 1 for each of 4 operators; got 3",
+    ),
+    "a policy that knows the future": (
+        (*TWITTER, "--policy", "oracle"),
+        "policy 'oracle': knows the future, which only the simulator can tell it",
     ),
     "no queue": ((*TWITTER, "--q-size", "0"), "q_size must be at least 1; got 0"),
     "no time": ((*TWITTER, "--t-out", "0"), "t_out_s must be above 0; got 0.0"),
@@ -197,7 +219,7 @@ def test_a_mistake_is_one_sentence_and_nothing_starts(case: str, started: list[R
 def test_what_the_shipped_apps_say_of_an_unknown_grouping(started: list[Run]) -> None:
     result = penstock(*TWITTER, "--grouping", "random")
     assert result.exit_code == 2
-    assert "--grouping: no such name 'random'; known: " in " ".join(result.output.split())
+    assert "grouping: no such name 'random'; known: " in " ".join(result.output.split())
     assert started == []
 
 

@@ -6,17 +6,20 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
 from penstock.metrics.store import Store
 from penstock.policy.registry import POLICIES
-from penstock.report.data import RunReport
-from penstock.report.workers_section import run_workers_section
+from penstock.report.run import RunReport
+from penstock.report.workers import workers_of
+from penstock.simulator import Cluster, Contest, Plant, Scenario
 
 FIELDS = {
     *("policy", "saved_resources", "throughput_degradation", "processed_ratio", "latency_ms", "late_ratio"),
@@ -52,6 +55,19 @@ def user_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     (tmp_path / "trace.csv").write_text("time_s,rate\n0,20\n30,120\n60,40\n90,40\n")
     yield tmp_path
     sys.modules.pop("my_app", None)
+
+
+FIELDS_OF_A_SCENARIO = [one for part in (Scenario, Plant, Contest, Cluster) for one in fields(part)]
+
+
+@pytest.mark.parametrize("command", ["simulate", "compare"])
+def test_every_field_that_says_what_it_means_is_an_option(command: str) -> None:
+    """One description: what the scenario says of a field is what the command line shows."""
+    shown = {one.name: one for one in get_command(app).commands[command].params}  # type: ignore[attr-defined]
+    told = [one for one in FIELDS_OF_A_SCENARIO if one.metadata.get("help")]
+    assert {one.metadata["help"] for one in told} <= {one.help for one in shown.values() if hasattr(one, "help")}
+    assert (shown["td"].default, shown["hop_ms"].default, shown["target_ms"].default) == (5.0, 2.5, 2000.0)
+    assert shown["pool"].default is None
 
 
 def penstock(*arguments: str) -> Any:
@@ -181,7 +197,7 @@ MISTAKES = {
     ),
     "grouping": (
         (*SIMULATE, "--grouping", "suffle"),
-        "--grouping: no such name 'suffle'; known: shuffle, fields, load_balancing, online_shuffle, least_work; "
+        "grouping: no such name 'suffle'; known: shuffle, fields, load_balancing, online_shuffle, least_work; "
         "did you mean 'shuffle'?",
     ),
     "actuation": (
@@ -197,7 +213,7 @@ MISTAKES = {
     "target": ((*SIMULATE, "--target-ms", "0"), "target_s must be above 0; got 0.0"),
     "q_size": ((*SIMULATE, "--q-size", "0"), "q_size must be at least 1; got 0"),
     "hop": ((*SIMULATE, "--hop-ms", "-1"), "hop_s must be at least 0; got -0.001"),
-    "slots": ((*SIMULATE, "--slots", "3"), "--slots must be at least 1 for each of 4 operators; got 3"),
+    "slots": ((*SIMULATE, "--slots", "3"), "slots must be at least 1 for each of 4 operators; got 3"),
     "replicas": (
         (*SIMULATE, "--replicas", "clean=9"),
         "replicas of 'clean' must be from 1 to its pool of 8; got 9",
@@ -276,8 +292,9 @@ class TestLevels:
             rows = store.workers(run.run)
             assert {row.number for row in rows} == {row.number for row in store.intervals(run.run)}
             assert [row.sequence for row in store.managers(run.run)]
-            assert run_workers_section(RunReport.from_store(store, run.run)).startswith("<section><h2>Workers</h2>")
-        assert 30 * len(rows) == pytest.approx(result["worker_seconds"], rel=0.1)
+            drawn = workers_of(RunReport.from_store(store, run.run))
+        assert drawn is not None
+        assert drawn.worker_seconds == 30 * len(rows) == pytest.approx(result["worker_seconds"], rel=0.1)
 
     def test_several_policies_are_kept_apart(self, tmp_path):
         arguments = ["compare", "dns", "--policies", "psps,oracle", "--rate", "60", "--duration", "60"]
@@ -295,8 +312,8 @@ class TestLevels:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (["--workers", "4"], "--workers needs --levels static, application or both"),
-            (["--levels", "two"], "--levels: no such name 'two'"),
+            (["--workers", "4"], "workers: must come with levels static, application or both"),
+            (["--levels", "two"], "levels: no such name 'two'"),
             (["--levels", "both", "--workers", "1"], "cluster: 1 workers of 1 cannot host"),
         ],
     )
@@ -330,12 +347,12 @@ class TestRegions:
 
 REGIONS = (*SIMULATE, "--levels", "both", "--regions")
 REGION_MISTAKES = {
-    "no levels": ((*SIMULATE, "--regions", "near"), "--regions needs --levels static, application or both"),
-    "no region": ((*REGIONS, ";"), "--regions: must name regions, each once"),
-    "twice": ((*REGIONS, "a;a:price=2"), "--regions: must name regions, each once"),
-    "no number": ((*REGIONS, "a:price=cheap"), "--regions: region 'a': price must be a number; got 'cheap'"),
-    "no value": ((*REGIONS, "a:price"), "--regions: region 'a': price must be a number; got ''"),
-    "half a slot": ((*REGIONS, "a:capacity=1.5"), "--regions: region 'a': capacity must be a whole number; got 1.5"),
+    "no levels": ((*SIMULATE, "--regions", "near"), "regions: must come with levels static, application or both"),
+    "no region": ((*REGIONS, ";"), "regions: must be names, each once"),
+    "twice": ((*REGIONS, "a;a:price=2"), "regions: must be names, each once"),
+    "no number": ((*REGIONS, "a:price=cheap"), "regions: region 'a': price must be a number; got 'cheap'"),
+    "no value": ((*REGIONS, "a:price"), "regions: region 'a': price must be a number; got ''"),
+    "half a slot": ((*REGIONS, "a:capacity=1.5"), "regions: region 'a': capacity must be a whole number; got 1.5"),
     "no slot": ((*REGIONS, "a:capacity=0"), "worker size 'a': capacity must be at least 1 replica; got 0"),
     "negative delay": ((*REGIONS, "a:delay_ms=-1"), "region 'a': delay_s must be at least 0; got -0.001"),
     "least_work": (

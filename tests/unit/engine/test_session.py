@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,14 +13,18 @@ from typing import Any
 import pytest
 
 from penstock.engine.session import (
-    REALTIME,
+    NEEDED,
     _standard_error_to,
     await_slots,
     check_java,
+    check_python,
     check_session,
+    check_settings,
     interrupts_held,
+    read_settings,
+    submitted_master,
 )
-from penstock.errors import EngineError
+from penstock.errors import EngineError, InputError
 
 WANTED = "Spark needs a Java runtime of version 17 or later"
 
@@ -82,35 +87,118 @@ def test_java_home_goes_before_the_path(java: Any, tmp_path: Path, monkeypatch: 
     check_java()
 
 
-def session(master: str, settings: dict[str, str], cores: int = 4) -> Any:
+def session(settings: dict[str, str], master: str = "local[10]", cores: int = 4) -> Any:
     context = SimpleNamespace(master=master, defaultParallelism=cores)
     return SimpleNamespace(
         sparkContext=context, conf=SimpleNamespace(get=lambda key, default: settings.get(key, default))
     )
 
 
-@pytest.mark.parametrize("master", ["local[10]", "local[10, 3]", "local[*]", "spark://host:7077"])
-def test_a_session_with_enough_slots(master: str) -> None:
-    check_session(session(master, REALTIME, cores=10), 10, REALTIME)
+@pytest.mark.parametrize("master", ["local[10]", "local[10, 3]", "local[*]"])
+def test_a_local_session_with_enough_slots(master: str) -> None:
+    await_slots(session({}, master, cores=10), 10, 1, 0.0)
 
 
-@pytest.mark.parametrize(
-    ("master", "offered"), [("local[9]", 9), ("local[9, 3]", 9), ("local[*]", 4), ("local", 1), ("spark://h:1", 4)]
-)
-def test_a_session_with_too_few_slots(master: str, offered: int) -> None:
+@pytest.mark.parametrize(("master", "offered"), [("local[9]", 9), ("local[9, 3]", 9), ("local[*]", 4), ("local", 1)])
+def test_a_local_session_with_too_few_slots(master: str, offered: int) -> None:
     with pytest.raises(EngineError) as caught:
-        check_session(session(master, REALTIME), 10, REALTIME)
-    told = f"the pools need 10 slots at once; {master} offers {offered}: give Spark more cores or shrink the pools"
-    assert str(caught.value) == told
+        await_slots(session({}, master), 10, 1, 60.0)
+    assert str(caught.value) == (
+        f"the pools need 10 slots at once; {master} offers {offered}: make it local[10] or more "
+        "(slots may be more than there are cores), or shrink the pools"
+    )
 
 
-def test_a_session_without_the_settings_that_real_time_mode_needs() -> None:
-    missing = "spark.python.udf.pipelined.enabled"
-    settings = {key: value for key, value in REALTIME.items() if key != missing}
-    with pytest.raises(EngineError) as caught:
-        check_session(session("local[10]", settings), 10, REALTIME)
-    assert str(caught.value) == f"the Spark session lacks settings that real-time mode needs: {missing}=true"
-    check_session(session("local[10]", settings), 10, {})
+class TestSettings:
+    def test_a_session_that_has_them_all(self) -> None:
+        check_session(session(NEEDED))
+
+    def test_all_that_a_session_lacks_are_listed_at_once(self) -> None:
+        settings = NEEDED | {"spark.sql.adaptive.enabled": "true"}
+        del settings["spark.python.udf.pipelined.enabled"]
+        with pytest.raises(EngineError) as caught:
+            check_session(session(settings))
+        assert str(caught.value) == (
+            "the Spark session lacks settings that real-time mode needs: spark.python.udf.pipelined.enabled=true, "
+            "spark.sql.adaptive.enabled=false; make it with all of penstock.spark_settings()"
+        )
+
+    def test_those_given_for_a_session_of_our_own_must_not_contradict(self) -> None:
+        check_settings({"spark.driver.memory": "2g", "spark.sql.adaptive.enabled": "false"})
+        with pytest.raises(InputError, match=r"^Spark settings: spark.sql.adaptive.enabled must be false; got true$"):
+            check_settings({"spark.sql.adaptive.enabled": "true"})
+
+    def test_from_a_file_as_spark_submit_reads_it(self, tmp_path: Path) -> None:
+        file = tmp_path / "spark.conf"
+        file.write_text("# memory\nspark.driver.memory  2g\nspark.app.name=words of mine\n\nspark.local.dir: /data/a\n")
+        expected = {"spark.driver.memory": "2g", "spark.app.name": "words of mine", "spark.local.dir": "/data/a"}
+        assert read_settings(file) == expected
+
+    def test_a_file_with_a_line_that_says_nothing(self, tmp_path: Path) -> None:
+        file = tmp_path / "spark.conf"
+        file.write_text("spark.driver.memory 2g\nfast\n")
+        with pytest.raises(InputError, match="line 2 must be a key and a value; got 'fast'"):
+            read_settings(file)
+        with pytest.raises(InputError, match="cannot be read; No such file"):
+            read_settings(tmp_path / "gone")
+
+
+class TestThePythonOfASession:
+    """One of another Python died five times with a NullPointerException, and nothing said why."""
+
+    def test_one_without_penstock(self, tmp_path: Path) -> None:
+        bare = tmp_path / "python"
+        bare.write_text("#!/bin/sh\nexit 1\n")
+        bare.chmod(0o755)
+        spark = SimpleNamespace(sparkContext=SimpleNamespace(master="local[4]", pythonExec=str(bare)))
+        with pytest.raises(EngineError, match=f"'{bare}', which cannot import penstock: set PYSPARK_PYTHON to "):
+            check_python(spark)  # type: ignore[arg-type]
+
+    def test_ours_and_that_of_a_cluster(self) -> None:
+        for master, python in (("local[4]", sys.executable), ("spark://host:7077", "elsewhere")):
+            check_python(SimpleNamespace(sparkContext=SimpleNamespace(master=master, pythonExec=python)))  # type: ignore[arg-type]
+
+
+class TestTheMasterOfSparkSubmit:
+    """`spark-submit --master yarn app.py` ran on local[N]: the run's own session overrode what it was told."""
+
+    @pytest.fixture
+    def submitted(self, monkeypatch: pytest.MonkeyPatch) -> Any:
+        """`submitted(master, command)`: Spark's JVM was there first and knows these."""
+        monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+
+        def jvm(master: str, command: str) -> None:
+            known = {"spark.master": master, "sun.java.command": f"org.apache.spark.deploy.SparkSubmit {command}"}
+            system = SimpleNamespace(getProperty=known.get)
+            context = SimpleNamespace(
+                _ensure_initialized=lambda: None,
+                _jvm=SimpleNamespace(java=SimpleNamespace(lang=SimpleNamespace(System=system))),
+            )
+            monkeypatch.setattr("penstock.engine.session.SparkContext", context)
+
+        return jvm
+
+    @pytest.mark.parametrize("master", ["yarn", "spark://host:7077", "local[64]"])
+    def test_what_it_was_told_counts(self, submitted: Any, master: str) -> None:
+        submitted(master, f"--master {master} app.py")
+        assert submitted_master() == master
+
+    def test_a_master_of_its_defaults_counts(self, submitted: Any) -> None:
+        submitted("yarn", "app.py")
+        assert submitted_master() == "yarn"
+
+    def test_local_with_all_cores_counts_if_somebody_said_it(self, submitted: Any) -> None:
+        submitted("local[*]", "--master local[*] app.py")
+        assert submitted_master() == "local[*]"
+        submitted("local[*]", "app.py")
+        assert submitted_master() is None
+
+    def test_a_program_that_starts_its_own_java(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+        monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--master 'local[7]' pyspark-shell")
+        assert submitted_master() == "local[7]"
+        monkeypatch.delenv("PYSPARK_SUBMIT_ARGS")
+        assert submitted_master() is None
 
 
 def test_what_is_written_to_standard_error_meanwhile_goes_to_the_file(tmp_path: Path) -> None:
@@ -153,13 +241,16 @@ class TestExecutorsOfACluster:
         with pytest.raises(EngineError, match=says):
             await_slots(Growing((7,)), 14, 1, 0.1)  # type: ignore[arg-type]
 
-    @pytest.mark.parametrize("master", ["local", "local[4]", "local[*]", "local[4,2]"])
-    def test_a_session_without_a_cluster_has_none_to_wait_for(self, master: str) -> None:
-        await_slots(Growing((), master=master), 14, 1, 0.1)  # type: ignore[arg-type]
-
 
 class TestInterruptsWhileSparkStarts:
     """Ctrl-C in the first seconds left a JVM that nobody ended: its Python had gone before it could say where it is."""
+
+    @pytest.fixture(autouse=True)
+    def as_in_a_terminal(self) -> Iterator[None]:
+        """SIGINT has its usual effect, even where the tests run under nohup."""
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        yield
+        signal.signal(signal.SIGINT, before)
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_they_wait_until_it_has_started(self, number: int) -> None:
@@ -179,6 +270,12 @@ class TestInterruptsWhileSparkStarts:
         with interrupts_held():
             pass
         assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == before
+
+    def test_what_was_ignored_stays_ignored(self) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with interrupts_held():
+            os.kill(os.getpid(), signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
     def test_a_start_that_fails_says_why(self) -> None:
         def start() -> None:

@@ -7,14 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from experiments import inputs
-from experiments.experiment import Case, Experiment
+from experiments.experiment import Experiment, base
 from experiments.figures import Measured
 from experiments.inputs import Input
 from experiments.runner import Outcome
-from experiments.scene import Scene
 from penstock.workload import stable
 
-SCENE = Scene(app="dns", input="tiny", td_s=5.0)
+TINY = base("dns", "tiny", td_s=5.0)
 
 
 @pytest.fixture(autouse=True)
@@ -31,9 +30,9 @@ def tiny() -> Experiment:
         title="Small <things>",
         paper="nobody",
         cases=(
-            Case(label="one", policy="static:1", scene=SCENE, paper={"saved": 0.6, "latency_ms": 100.0}),
-            Case(label="two", policy="static:2", scene=SCENE, paper={"saved": 0.3, "latency_ms": 50.0}),
-            Case(label="later", policy="hope", scene=SCENE),
+            TINY.changed(label="one", policy="static:1", paper={"saved": 0.6, "latency_ms": 100.0}),
+            TINY.changed(label="two", policy="static:2", paper={"saved": 0.3, "latency_ms": 50.0}),
+            TINY.changed(label="later", policy="hope"),
         ),
         seeds=2,
     )
@@ -46,6 +45,6 @@ def outcome() -> Callable[..., Outcome]:
     def make(label: str, *latencies: float, paper: float | None = None, missing: str | None = None) -> Outcome:
         known = {} if paper is None else {"latency_ms": paper}
         figures = {} if missing else {"latency_ms": Measured(latencies)}
-        return Outcome(Case(label=label, policy="psps", scene=SCENE, paper=known), figures, missing)
+        return Outcome(TINY.changed(label=label, paper=known), figures, missing)
 
     return make

@@ -5,13 +5,11 @@ from dataclasses import replace
 import pytest
 
 from experiments.catalogue import EXPERIMENTS, chosen
-from experiments.experiment import Case, Claim, Direction, Experiment
+from experiments.experiment import Claim, Direction, Experiment, base
 from experiments.figures import METRICS
 from experiments.inputs import INPUTS
-from experiments.scene import Scene
 from penstock.apps import APPS
 from penstock.errors import InputError
-from penstock.metrics.utilisation import MEASURES
 
 LATER = {"e2df", "srea", "spea", "cba", "optimal"}  # policies that experiments may name before they are there
 
@@ -35,9 +33,22 @@ def test_labels_are_unique_and_claims_name_them(tiny: Experiment) -> None:
 
 def test_what_is_missing_is_named(tiny: Experiment) -> None:
     assert [case.missing for case in tiny.cases] == [None, None, "policy 'hope' is not there yet"]
-    scene = Scene(app="dns", input="tiny", grouping="magic")
-    assert Case(label="x", policy="psps", scene=scene).missing == "grouping 'magic' is not there yet"
-    assert Case(label="x", policy="psps", scene=replace(scene, grouping="least_work")).missing is None
+    assert base("dns", "tiny", grouping="least_work").missing is None
+    with pytest.raises(InputError, match="grouping: no such name 'magic'"):
+        base("dns", "tiny", grouping="magic")
+
+
+def test_cases_are_equal_where_the_same_is_played() -> None:
+    case = base("dns", "tiny")
+    assert case.changed(label="again", paper={"saved": 0.5}) == case
+    assert len({case, case.changed(label="again"), case.changed(td_s=5.0), case.changed(settle_s=5.0)}) == 3
+
+
+def test_what_is_set_is_told_in_plain_values() -> None:
+    shown = base("dns", "tiny", td_s=5.0, pool=3, levels="both").settings()
+    usual = {"arrivals": "poisson", "grouping": "load_balancing", "target_s": 30.0}
+    given = {"app": "dns", "input": "tiny", "settle_s": 0.0, "r_over": None, "pool": 3, "levels": "both"}
+    assert shown == {**usual, **given}  # an interval of 5 s is the usual one
 
 
 def test_experiments_by_name() -> None:
@@ -52,9 +63,8 @@ def test_every_experiment_is_sound(one: Experiment) -> None:
     assert set(one.metrics) <= set(METRICS)
     assert all(claim.metric in METRICS for direction in one.directions for claim in direction.claims)
     for case in one.cases:
-        assert case.scene.app in APPS
-        assert case.scene.input in INPUTS
-        assert case.scene.measure in MEASURES
+        assert case.scenario.topology in APPS
+        assert case.input in INPUTS
         assert set(case.paper) <= set(one.metrics)
         assert case.missing is None or case.policy in LATER
 

@@ -9,18 +9,15 @@ import pytest
 
 from experiments.__main__ import main
 from experiments.catalogue import EXPERIMENTS
-from experiments.experiment import Case, Claim, Direction, Experiment
+from experiments.experiment import Claim, Direction, Experiment, base
 from experiments.figures import Measured
 from experiments.runner import Outcome, jobs_of
-from experiments.scene import Scene
 from experiments.verdict import differences, verdicts
-
-SCENE = Scene(app="twitter", input="twitter")
 
 
 def experiment(**more):
     cases = tuple(
-        Case(label=label, policy="psps", scene=SCENE, paper={"latency_ms": value})
+        base("twitter", "twitter", label=label, paper={"latency_ms": value})
         for label, value in (("small", 1.0), ("large", 2.0))
     )
     given = {"name": "t", "title": "T", "paper": "P", "cases": cases, **more}
@@ -49,7 +46,7 @@ def test_what_the_papers_figures_imply_is_looked_at_too():
 def test_a_policy_that_is_not_there_is_said_and_not_played():
     one = experiment()
     missing = replace(one, cases=(one.cases[0], replace(one.cases[1], policy="clairvoyance")))
-    assert {job.policy for job in jobs_of([missing], seeds=1)} == {"psps"}
+    assert {job.case.policy for job in jobs_of([missing], seeds=1)} == {"psps"}
     case = missing.cases[1]
     assert case.missing == "policy 'clairvoyance' is not there yet"
 

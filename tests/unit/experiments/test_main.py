@@ -36,7 +36,7 @@ def test_a_page_and_a_file_for_programs(tmp_path: Path) -> None:
     assert "Small &lt;things&gt;" in text
     assert "as &lt;small&gt; as can be" in text
     assert "paper 0.6000" in text
-    assert "policy &#x27;hope&#x27; is not there yet" in text
+    assert "policy &#39;hope&#39; is not there yet" in text
     assert "two saves less" in text
 
 

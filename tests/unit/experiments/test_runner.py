@@ -6,17 +6,16 @@ from pathlib import Path
 import pytest
 
 from experiments import inputs
-from experiments.experiment import Case, Experiment
+from experiments.experiment import Experiment, base
 from experiments.inputs import origin_of, trace_for
-from experiments.runner import Job, jobs_of, outcomes_of, play, run_all
-from experiments.scene import Scene
+from experiments.runner import Job, jobs_of, outcomes_of, play, run_all, scenario_of
 from experiments.settled import Settled
 from penstock.errors import InputError
 from penstock.metrics.snapshot import Snapshot
 from penstock.policy.incremental import Incremental
 from penstock.testing.loads import load, snapshot
 
-SCENE = Scene(app="dns", input="tiny", td_s=5.0)
+TINY = base("dns", "tiny", td_s=5.0)
 
 
 def test_what_experiments_share_is_played_once(tiny: Experiment) -> None:
@@ -26,11 +25,11 @@ def test_what_experiments_share_is_played_once(tiny: Experiment) -> None:
 
 
 def test_the_same_seed_gives_the_same_figures() -> None:
-    first, second = (play(Job("psps", SCENE, seed=3), None) for _ in range(2))
+    first, second = (play(Job(TINY, seed=3), None) for _ in range(2))
     assert first == second
     assert first.failure is None
     assert first.figures["processed"] > 0.9
-    assert play(Job("psps", SCENE, seed=4), None).figures != first.figures
+    assert play(Job(TINY, seed=4), None).figures != first.figures
 
 
 def test_outcomes(tiny: Experiment) -> None:
@@ -45,7 +44,7 @@ def test_outcomes(tiny: Experiment) -> None:
 
 
 def test_a_failure_is_told_and_stops_nothing(tiny: Experiment) -> None:
-    broken = replace(tiny, cases=(*tiny.cases, Case(label="broken", policy="static:none", scene=SCENE)))
+    broken = replace(tiny, cases=(*tiny.cases, TINY.changed(label="broken", policy="static:none")))
     outcomes = outcomes_of(broken, run_all(jobs_of([broken], 1), None, workers=1), 1)
     assert outcomes[-1].missing is not None
     assert outcomes[-1].missing.startswith("failed: policy 'static'")
@@ -53,25 +52,29 @@ def test_a_failure_is_told_and_stops_nothing(tiny: Experiment) -> None:
 
 
 def test_another_process_gives_the_same() -> None:
-    job = Job("static:1", Scene(app="dns", input="dns"), 0)
+    job = Job(base("dns", "dns", policy="static:1"), 0)
     assert run_all([job], None, workers=2) == run_all([job], None, workers=1)
 
 
-def test_fixed_replicas_by_operator() -> None:
-    fixed = replace(SCENE, pool=8, fixed=(1, 2, 3, 4))
-    assert play(Job("static", fixed, 0), None).figures["replicas"] == 10.0
+def test_what_is_deployed_stays() -> None:
+    names = ("parse", "features", "classify", "store")
+    deployed = dict(zip(names, (1, 2, 3, 4), strict=True))
+    fixed = TINY.changed(policy="static", pool=8, levels="static", workers=16, deployed=deployed)
+    assert play(Job(fixed, 0), None).figures["replicas"] == 10.0
 
 
-def test_service_times_go_round() -> None:
-    both = replace(SCENE, service_ms=(10.0, 20.0))
-    times = both.setup(0, None)[0].workload.execution_times_s
-    assert list(times.values()) == [0.01, 0.02, 0.01, 0.02]
+def test_trace_events_and_seed_are_put_into_the_scenario(tmp_path: Path) -> None:
+    scenario = scenario_of(Job(TINY, seed=3), tmp_path)
+    assert (scenario.seed, scenario.events, scenario.input) == (3, None, trace_for("tiny", 3, None))
+    (tmp_path / "events").mkdir()
+    assert scenario_of(Job(TINY, seed=3), tmp_path).events == tmp_path / "events"
 
 
 def test_learning_is_trained_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    trained = play(Job("learning", SCENE, 0), None)
+    learning = TINY.changed(policy="learning")
+    trained = play(Job(learning, 0), None)
     monkeypatch.setattr("experiments.runner.LESSONS", 0)
-    assert play(Job("learning", SCENE, 0), None).figures["changes"] == 0  # it knows nothing, and learns nothing
+    assert play(Job(learning, 0), None).figures["changes"] == 0  # it knows nothing, and learns nothing
     assert trained.failure is None
 
 

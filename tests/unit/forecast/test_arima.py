@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import InputError
-from penstock.forecast import refitting
 from penstock.forecast.arima import Arima, ArimaFilter, Coefficients, coefficients, searched
 from penstock.forecast.base import NotReady, TrainedOffLine
+from penstock.forecast.parts import refitting
 
 DRAW = np.random.default_rng(7)
 NOISE = DRAW.normal(0, 1, 400)

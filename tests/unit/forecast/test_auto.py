@@ -8,16 +8,15 @@ import pickle
 import numpy as np
 import pytest
 
-from penstock.cli.request import data_folder
 from penstock.errors import InputError
 from penstock.forecast.auto import Auto
-from penstock.forecast.backtest import Rule, backtest
 from penstock.forecast.base import HasQuantiles, NotReady
+from penstock.forecast.evaluation.backtest import Rule, backtest
+from penstock.forecast.evaluation.series import Split
 from penstock.forecast.registry import forecaster_for
-from penstock.forecast.series import Split, load_series
+from penstock.workload import data_file, load_trace
 
 DAY = 24
-FOLDER = data_folder("forecast")
 
 
 def daily(rows, noise=0.05, seed=4):
@@ -82,9 +81,8 @@ class TestWhatItReaches:
         assert np.median(np.abs(found[3:] / rates[283:] - 1)) < 0.25
         assert np.median(np.abs(found[12:] / rates[292:] - 1)) < 0.15
 
-    @pytest.mark.skipif(FOLDER is None, reason="no folder of load series; set PENSTOCK_DATA")
     def test_on_a_published_series_it_beats_the_best_published_error(self):
-        series = load_series(FOLDER / "IoT_1h.csv")
+        series = load_trace(data_file("forecast", "IoT_1h.csv"))
         outcome = backtest(Auto(DAY), series.rates, Split(403, 0, 101), Rule(12, overlap=True))
         assert outcome.errors.smape < 2.03
 

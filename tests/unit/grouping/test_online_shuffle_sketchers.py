@@ -196,10 +196,10 @@ def test_a_replica_has_at_least_one_sender() -> None:
         ({"delta": math.nan}, "delta must be above 0 and below 1; got nan"),
         ({"mu": -0.1}, "mu must be a number from 0 on; got -0.1"),
         ({"mu": math.inf}, "mu must be a number from 0 on; got inf"),
-        ({"window": 0}, "window must be a whole number from 1 on; got 0"),
-        ({"window": 2.5}, "window must be a whole number from 1 on; got 2.5"),
-        ({"patience": 0}, "patience must be a whole number from 1 on; got 0"),
-        ({"seed": -1}, "seed must be a whole number from 0 on; got -1"),
+        ({"window": 0}, "window must be whole and at least 1; got 0"),
+        ({"window": 2.5}, "window must be whole and at least 1; got 2.5"),
+        ({"patience": 0}, "patience must be whole and at least 1; got 0"),
+        ({"seed": -1}, "seed must be whole and at least 0; got -1"),
     ],
 )
 def test_options_that_cannot_be(options: dict[str, float], message: str) -> None:

@@ -11,7 +11,8 @@ from penstock.errors import InputError
 from penstock.grouping import GROUPINGS, OnlineShuffle, OnlineShuffleOptions, Receivers, Sender, make_grouping
 from penstock.grouping.names import SIMULATED_ONLY
 from penstock.grouping.spec import parse_grouping
-from penstock.simulator.plant import Plant
+from penstock.simulator.plant.plant import SimulatedPlant
+from penstock.simulator.prepare import prepare
 from penstock.simulator.scenario import Scenario
 from penstock.topology import Topology
 from penstock.workload import constant
@@ -40,8 +41,8 @@ def test_an_unknown_name_is_left_to_whoever_looks_it_up() -> None:
     ("text", "rule"),
     [
         ("online_shuffle:widow=8", "no such option 'widow'"),
-        ("online_shuffle:window", "window must be a whole number from 1 on; got True"),
-        ("online_shuffle:window=wide", "window must be a whole number from 1 on; got 'wide'"),
+        ("online_shuffle:window", "window must be whole and at least 1; got True"),
+        ("online_shuffle:window=wide", "window must be whole and at least 1; got 'wide'"),
         ("online_shuffle:mu=-1", "mu must be a number from 0 on; got -1"),
         ("online_shuffle:mu", "mu must be a number from 0 on; got True"),
         ("online_shuffle:epsilon=small", "epsilon must be above 0 and below 1; got 'small'"),
@@ -103,8 +104,8 @@ def test_the_simulator_goes_by_the_same_options() -> None:
     topology.operator(
         "one", same, inputs=topology.source("events"), grouping="online_shuffle:window=8", execution_time_ms=1.0
     )
-    setup = Scenario(topology=topology, trace=constant(10.0, 1.0)).setup()
-    online = Plant(setup.model, setup.arrivals(), setup.options).operators["one"].online
+    prepared = prepare(Scenario(topology, constant(10.0, 1.0)))
+    online = SimulatedPlant(prepared.model, prepared.arrivals(), prepared.scenario.plant).operators["one"].online
     assert online is not None
     assert online._sketchers.status["window"].tolist() == [8, 8]
 

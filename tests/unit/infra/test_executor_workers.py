@@ -190,6 +190,6 @@ def test_what_was_seen_before_another_thread_removed_a_worker_does_not_bring_it_
 
     world.executors.ids = ids
     assert world.states().keys() <= {"executor-1", "executor-2"}
-    other.join(10)
+    other.join(30)
     assert world.states() == {"executor-1": AVAILABLE}
     assert world.workers.named("1") is None

@@ -20,7 +20,7 @@ print(process.pid, flush=True)
 """
 
 
-def until(true, timeout_s=10.0):
+def until(true, timeout_s=30.0):
     deadline = time.monotonic() + timeout_s
     while not true():
         assert time.monotonic() < deadline, "it took too long"

@@ -99,7 +99,7 @@ def test_two_threads_that_remove_the_same_worker_count_it_once(
     both = threading.Barrier(2)
 
     def ended(process: Any) -> None:
-        both.wait(10)
+        both.wait(30)
         process.runs = False
 
     monkeypatch.setattr(standalone, "end_process", ended)

@@ -31,7 +31,7 @@ class Flaky:
 
 
 def wait_for(condition):
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.002)
@@ -100,11 +100,16 @@ def test_a_record_that_is_refused_for_good_does_not_block_the_others(caplog):
 
 def test_handing_over_does_not_wait_for_a_store_that_hangs():
     release = threading.Event()
-    recorder = Recorder(lambda _: release.wait(10) and None, capacity=2)
-    start = time.monotonic()
+    written = []
+
+    def hang(record):
+        release.wait(60)
+        written.append(record)
+
+    recorder = Recorder(hang, capacity=2)
     for number in range(50):
         recorder.record(number)
-    assert time.monotonic() - start < 1
+    assert written == []
     release.set()
     recorder.close()
 
@@ -115,12 +120,12 @@ def test_a_record_pushed_out_while_it_is_being_written_counts_once():
 
     def write(record):
         started.set()
-        release.wait(10)
+        release.wait(30)
         written.append(record)
 
     recorder = Recorder(write, capacity=1)
     recorder.record(0)
-    started.wait(10)
+    started.wait(30)
     recorder.record(1)
     assert recorder.state.lost == 1
     release.set()
@@ -135,7 +140,7 @@ def test_closing_a_failing_store_tries_once_more_and_says_what_is_lost():
     wait_for(lambda: recorder.state.failing)
     start = time.monotonic()
     assert recorder.close().lost == 1
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 20  # it does not wait for the next try
 
 
 def test_capacity_is_at_least_one():

@@ -6,7 +6,7 @@ from penstock.errors import InputError
 from penstock.forecast.base import Forecast
 from penstock.policy.cba import Cba
 from penstock.policy.planning.planners import cba
-from penstock.policy.planning.prices import Prices
+from penstock.policy.planning.timetable import Prices
 from penstock.policy.registry import make_policy
 from penstock.testing.loads import load, snapshot
 

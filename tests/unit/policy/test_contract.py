@@ -9,7 +9,7 @@ import pytest
 from penstock.policy.base import Policy
 from penstock.policy.guards import guarded
 from penstock.policy.registry import POLICIES, make_policy
-from penstock.policy.static import Workload
+from penstock.policy.workload import Workload
 from penstock.testing.loads import load, snapshot
 
 

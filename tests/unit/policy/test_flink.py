@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InputError
-from penstock.policy.flink import Flink, make_flink, scaled
-from penstock.policy.flink_settings import SETTINGS, FlinkSettings
+from penstock.policy.flink import SETTINGS, Flink, FlinkSettings, make_flink, scaled
 from penstock.testing.loads import load, snapshot
 
 AT_ONCE = {"catch_up_s": 0, "restart_s": 0, "stabilisation_s": 0, "down_interval_s": 0}

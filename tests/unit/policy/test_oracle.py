@@ -10,7 +10,7 @@ from penstock.policy.base import Starts, initial_replicas
 from penstock.policy.guards import guarded
 from penstock.policy.oracle import Oracle, make_oracle
 from penstock.policy.psps import Psps
-from penstock.policy.static import Workload
+from penstock.policy.workload import Workload
 from penstock.testing.loads import load, snapshot
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.policy.guards import guarded
 from penstock.policy.registry import make_policy
-from penstock.policy.static import Workload
+from penstock.policy.workload import Workload
 from penstock.testing.loads import load, snapshot
 
 

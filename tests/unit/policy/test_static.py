@@ -4,7 +4,8 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.metrics.paper import overestimated_replicas
-from penstock.policy.static import Static, Workload, make_static
+from penstock.policy.static import Static, make_static
+from penstock.policy.workload import Workload
 from penstock.testing.loads import load, snapshot
 
 WORKLOAD = Workload(400, 100, {"a": 1.0, "b": 0.5}, {"a": 0.02, "b": 0.02})

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 import pytest
+from matplotlib.figure import Figure
 
 from penstock.metrics.rows import DecisionRow, ForecastRow, IntervalRow, OperatorRow, RunRow
 from penstock.metrics.snapshot import Snapshot
 from penstock.policy.base import decisions
 from penstock.policy.psps import Psps
-from penstock.report import arena_plots
-from penstock.report.data import RunReport
+from penstock.report.run import RunReport
 from penstock.testing.loads import load
 
 TD_S = 2.0
@@ -154,5 +154,5 @@ def made_run():
 
 @pytest.fixture
 def undrawn(monkeypatch):
-    """No plots over time, where only words count: they take a second."""
-    monkeypatch.setattr(arena_plots, "picture", lambda draw, height_in: b"")
+    """Plots that are never rendered, where only words count: it takes a second."""
+    monkeypatch.setattr(Figure, "savefig", lambda *given, **more: None)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from types import SimpleNamespace
 
-from penstock.report.arena_report import ArenaReport
+from penstock.report.arena import ArenaReport
 from penstock.simulator.history import History
-from penstock.simulator.options import SimulationOptions
 from penstock.simulator.result import SimulationResult
+from penstock.simulator.scenario import Scenario
 from penstock.workload import constant
 
 TD_S = 5.0
@@ -58,9 +57,9 @@ UNKNOWN = result("lost", late=math.nan, cost=math.nan)
 ALL = [KEDA, PEAK, UNKNOWN, ORACLE, PSPS]
 
 
-def report(results=tuple(ALL), **more):
-    given = {"app": "twitter", "trace": TRACE, "options": SimulationOptions(td_s=TD_S), "results": results}
-    return ArenaReport(**{**given, **more})
+def report(results=tuple(ALL), **changes):
+    scenario = Scenario("twitter", TRACE).changed(td_s=TD_S)
+    return ArenaReport(scenario=scenario.changed(**changes), results=results)
 
 
 def nothing_known(one):
@@ -83,8 +82,3 @@ CONTESTS = {
     "extreme costs": [PSPS, result("static:64", cost=1e6), result("tiny", cost=0.0)],
     "many": [result(f"static:{number}", late=0.5 / number, cost=100.0 * number) for number in range(1, 40)],
 }
-
-
-def words(page):
-    found = re.sub(r"<[^>]+>", " ", re.sub(r"<style>.*</style>", "", page, flags=re.DOTALL))
-    return re.sub(r"\s+([,.:])", r"\1", re.sub(r"\s+", " ", found.replace("&shy;", "")))

@@ -9,24 +9,25 @@ import math
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import imread
-from matplotlib.text import Annotation, Text
 
-from penstock.report import arena_plots, canvas
-from penstock.report.arena_data import MOST_LINES, ranking
-from penstock.report.arena_labels import Point, place_labels
-from penstock.report.arena_panels import time_axis
-from penstock.report.arena_report import arena_page
-from penstock.report.arena_scatter import arena_spots, scatter_plot
-from penstock.report.arena_series import MOST_POINTS, arena_series, line_styles, maxima, means
+from penstock.report import arena_plots
+from penstock.report.arena import MOST_LINES, arena_series
+from penstock.report.arena_page import arena_page
+from penstock.report.arena_plots import arena_spots, place_labels, scatter_plot
+from penstock.report.draw import WIDTH_IN, time_axis
+from penstock.report.palette import GREY, POLICIES
+from penstock.report.series import MOST_POINTS, thinned
 from penstock.workload import constant
 
-from .contests import CONTESTS, INTERVALS, ORACLE, PEAK, PSPS, TD_S, history, report, result, words
+from .contests import CONTESTS, ORACLE, PEAK, PSPS, TD_S, history, report, result
+from .pages import words
 
 PLOTS = [arena_plots.replicas_plot, arena_plots.latency_plot, arena_plots.backlog_plot]
 
@@ -34,13 +35,18 @@ PLOTS = [arena_plots.replicas_plot, arena_plots.latency_plot, arena_plots.backlo
 # Lines over time
 
 
-def test_the_first_of_the_ranking_and_the_oracle_are_drawn_each_in_a_style_of_its_own():
+def test_the_first_of_the_ranking_and_the_oracle_are_drawn_each_in_a_colour_of_its_own():
     contest = report(CONTESTS["many"])
-    assert contest.drawn == ranking(contest.results)[:MOST_LINES]
-    with_oracle = report([*CONTESTS["many"], ORACLE])
-    assert with_oracle.drawn == [*with_oracle.rivals[: MOST_LINES - 1], ORACLE]
-    styles = [style for _, style in line_styles(contest)]
-    assert len({colour for colour, _ in styles}) == len({dashes for _, dashes in styles}) == MOST_LINES
+    assert list(contest.drawn) == list(contest.named)[:MOST_LINES]
+    rivals = [name for name in contest.named if name != "oracle"]
+    with_oracle = report([*CONTESTS["many"], ORACLE]).drawn
+    assert list(with_oracle) == [*rivals[: MOST_LINES - 1], "oracle"]
+    assert with_oracle["oracle"] == GREY
+    assert len(set(contest.drawn.values())) == len(set(POLICIES)) == MOST_LINES
+
+
+def test_a_policy_that_comes_again_is_numbered():
+    assert list(report(CONTESTS["the same policy twice"]).named) == ["psps", "psps (2)", "psps (3)"]
 
 
 def test_groups_keep_means_and_maxima():
@@ -50,14 +56,16 @@ def test_groups_keep_means_and_maxima():
     made = history(2000, replicas=[1, 2, 3, 4] * 500, latency_s=latency_s, backlog=[0] * 1999 + [9])
     trace = constant(20.0, duration_s=2000 * TD_S)
     series = arena_series(report([dataclasses.replace(PSPS, history=made)], trace=trace))
-    (line,) = series.lines
+    (line,) = series.rivals
+    levels = line.levels
     assert series.grouped == 4
-    assert len(line.edges_s) == len(line.replicas) + 1 == 501
-    assert set(line.replicas) == {3.5}  # of clean 2.5, and 1 of store
-    assert line.latency_ms[777 // 4] == 42_000
-    assert np.flatnonzero(np.isnan(line.latency_ms)).tolist() == [250]
-    assert line.backlog[-1] == 9
-    assert line.edges_s[[0, 1, -1]].tolist() == [0.0, 20.0, 10_000.0]
+    assert len(levels) == 500
+    assert set(levels.replicas) == {3.5}  # of clean 2.5, and 1 of store
+    assert levels.latency_ms[777 // 4] == 42_000
+    assert np.flatnonzero(levels.latency_ms.isna()).tolist() == [250]
+    assert levels.backlog.iloc[-1] == 9
+    assert (*levels.start_s[:2], levels.end_s.iloc[-1]) == (0.0, 20.0, 10_000.0)
+    assert levels.start_s[1:].tolist() == levels.end_s[:-1].tolist()
 
 
 @given(
@@ -65,11 +73,13 @@ def test_groups_keep_means_and_maxima():
     st.integers(1, 60),
 )
 def test_grouping_loses_neither_replica_seconds_nor_the_greatest(pairs, size):
-    values, weights = (np.array(column) for column in zip(*pairs, strict=True))
-    groups = [slice(start, start + size) for start in range(0, len(pairs), size)]
-    found = means(values, weights, size)
-    assert found @ [weights[one].sum() for one in groups] == pytest.approx(values @ weights)
-    assert maxima(values, size).tolist() == [values[one].max() for one in groups]
+    values, lengths_s = (np.array(column) for column in zip(*pairs, strict=True))
+    edges_s = np.append(0.0, np.cumsum(lengths_s))
+    rows = pd.DataFrame({"start_s": edges_s[:-1], "end_s": edges_s[1:], "replicas": values, "backlog": values})
+    found = thinned(rows, size, greatest=["backlog"])
+    assert (found.replicas * (found.end_s - found.start_s)).sum() == pytest.approx(values @ lengths_s)
+    assert found.backlog.tolist() == [values[start : start + size].max() for start in range(0, len(pairs), size)]
+    assert (found.start_s.iloc[0], found.end_s.iloc[-1]) == (edges_s[0], edges_s[-1])
 
 
 def test_a_very_long_trace_has_few_points():
@@ -77,9 +87,9 @@ def test_a_very_long_trace_has_few_points():
     made = history(count, latency_s=[0.1] * count, backlog=[1] * count, replicas=[2] * count)
     trace = constant(1.0, duration_s=count * TD_S)
     series = arena_series(report([dataclasses.replace(PSPS, history=made)], trace=trace))
-    assert MOST_POINTS / 2 < series.lines[0].replicas.size <= MOST_POINTS
-    assert series.input_rate.size <= 1200
-    assert series.input_rate == pytest.approx(1.0)
+    assert MOST_POINTS / 2 < len(series.rivals[0].levels) <= MOST_POINTS
+    assert len(series.input) <= 1200
+    assert series.input.rate.to_numpy() == pytest.approx(1.0)
 
 
 def test_time_after_the_trace_is_cut_where_it_goes_on_for_long(undrawn):
@@ -92,7 +102,7 @@ def test_time_after_the_trace_is_cut_where_it_goes_on_for_long(undrawn):
 
 def test_a_trace_shorter_than_an_interval_is_drawn():
     series = arena_series(report([dataclasses.replace(PSPS, history=history(1))], trace=constant(20.0, duration_s=1.0)))
-    assert series.lines[0].replicas.size == 1
+    assert len(series.rivals[0].levels) == 1
     assert series.end_s == TD_S
 
 
@@ -107,22 +117,15 @@ def test_months_are_counted_in_days():
 
 
 @pytest.mark.parametrize("plot", PLOTS)
-@pytest.mark.parametrize("name", ["whole", "empty"])
+@pytest.mark.parametrize("name", ["whole", "oracle alone"])
 def test_a_plot_is_a_picture_of_sane_size(plot, name):
     content = plot(arena_series(report(CONTESTS[name])))
     pixels = imread(io.BytesIO(content), format="png")
     height, width, _ = pixels.shape
-    assert width == canvas.WIDTH_IN * canvas.DPI
+    assert width == WIDTH_IN * 200
     assert 400 <= height <= 2400
     assert len(content) < 800_000
     assert pixels[..., :3].min() < 0.6 < pixels[0, 0, :3].min()  # something is drawn, on white
-
-
-def test_lines_that_would_hide_each_other_get_panels():
-    calm = [dataclasses.replace(PSPS, history=history(replicas=[3] * INTERVALS))] * 2
-    restless = [dataclasses.replace(PSPS, history=history(500, replicas=[1, 9] * 250))] * 2
-    assert not arena_plots.crowded(arena_series(report(calm)))
-    assert arena_plots.crowded(arena_series(report(restless, trace=constant(20.0, duration_s=2500.0))))
 
 
 # Cost against lateness
@@ -130,21 +133,21 @@ def test_lines_that_would_hide_each_other_get_panels():
 
 def test_a_point_for_each_policy_of_which_cost_and_lateness_are_known():
     spots = arena_spots(report())
-    assert [(spot.name, spot.cost, spot.late) for spot in spots] == [
-        ("oracle", 1.0, 0.001),
-        ("psps", 1.05, 0.005),
-        ("static:peak", 3.0, 0.0),
-        ("keda", 1.25, 0.2),
+    assert [(spot.Index, spot.cost, spot.late, spot.kind) for spot in spots.itertuples()] == [
+        ("oracle", 1.0, 0.001, "oracle"),
+        ("psps", 1.05, 0.005, "meets the target"),
+        ("static:peak", 3.0, 0.0, "meets the target"),
+        ("keda", 1.25, 0.2, "misses it"),
     ]
-    assert [spot.meets for spot in spots] == [True, True, True, False]
 
 
-def test_names_for_which_there_is_no_room_are_told(undrawn):
+def test_names_for_which_there_is_no_room_are_told(request):
     crowd = [result(f"policy number {n}", late=0.3 + n / 900, cost=200 + n / 4) for n in range(120)]
     spots = arena_spots(report(crowd))
     content, left_out = scatter_plot(spots)
     assert left_out
     assert content.startswith(b"\x89PNG")
+    request.getfixturevalue("undrawn")
     assert f"There was no room for the names of {left_out[0]}" in arena_page(report(crowd))
 
 
@@ -157,13 +160,12 @@ def test_labels_cover_neither_each_other_nor_points(places):
     figure = Figure(figsize=(8, 4), dpi=100)
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    points = [Point(f"policy {number}", x, y) for number, (x, y) in enumerate(places)]
-    left_out = place_labels(axes, points)
-    labels = [text for text in axes.texts if isinstance(text, Annotation)]
-    written = [name for text in labels for name in re.split(r",\s", text.get_text())]
-    assert sorted([*written, *left_out]) == sorted(point.name for point in points)
+    spots = pd.DataFrame(places, columns=["cost", "late"], index=[f"policy {number}" for number in range(len(places))])
+    left_out = place_labels(axes, spots.assign(kind="misses it"))
+    written = [name for text in axes.texts for name in re.split(r",\s", text.get_text())]
+    assert sorted([*written, *left_out]) == sorted(spots.index)
     figure.draw_without_rendering()
-    boxes = [Text.get_window_extent(text) for text in labels]
+    boxes = [text.get_window_extent() for text in axes.texts]
     assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
     marks = axes.transData.transform(places)
     assert not any(box.contains(x, y) for box in boxes for x, y in marks)

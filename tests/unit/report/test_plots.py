@@ -7,15 +7,15 @@ import io
 import math
 
 import matplotlib
-import numpy as np
 import pytest
 from matplotlib.image import imread
 
 from penstock.metrics.rows import ForecastRow
 from penstock.report import plots
-from penstock.report.canvas import DPI, WIDTH_IN
-from penstock.report.data import RunReport
-from penstock.report.series import MOST_TRACKS, largest, operators_in_order, run_series
+from penstock.report.draw import WIDTH_IN
+from penstock.report.palette import GREY
+from penstock.report.run import RunReport
+from penstock.report.series import MOST_OPERATORS, largest, operators_in_order, run_series
 
 PLOTS = [plots.rates_plot, plots.replicas_plot, plots.backlog_plot, plots.latency_plot]
 
@@ -39,7 +39,6 @@ def unknown(report):
 
 RUNS = {
     "whole": lambda report: report,
-    "empty": lambda report: RunReport(run=report.run),
     "one interval": lambda report: cut(report, 1),
     "no operators": lambda report: dataclasses.replace(report, operators=[]),
     "unknown numbers": unknown,
@@ -55,7 +54,7 @@ def test_a_plot_is_a_picture_of_sane_size(plot, change, made_run):
     content = plot(run_series(change(made_run)))
     pixels = imread(io.BytesIO(content), format="png")
     height, width, _ = pixels.shape
-    assert width == WIDTH_IN * DPI
+    assert width == WIDTH_IN * 200
     assert 400 <= height <= 4000
     assert len(content) < 800_000
     assert pixels[..., :3].min() < 0.5 < pixels[0, 0, :3].min()  # something is drawn, on white
@@ -69,8 +68,14 @@ def test_plots_leave_matplotlib_as_it_was(made_run):
 
 def test_series_count_from_the_start_of_the_first_interval(made_run):
     series = run_series(made_run)
-    assert series.edges_s[:3].tolist() == [0.0, 2.0, 4.0]
-    assert series.input_rate[0] == made_run.intervals[0].entered / 2.0
+    assert series.intervals.start_s[:3].tolist() == [0.0, 2.0, 4.0]
+    assert series.intervals.end_s[:3].tolist() == [2.0, 4.0, 6.0]
+    assert series.intervals.input_rate.iloc[0] == made_run.intervals[0].entered / 2.0
+
+
+def test_a_run_without_intervals_has_series_without_rows(made_run):
+    series = run_series(RunReport(run=made_run.run))
+    assert (len(series.intervals), series.end_s, len(series.forecast), series.scale_out_s) == (0, 0.0, 0, [])
 
 
 def test_a_forecast_stands_at_the_interval_it_was_made_for(made_run):
@@ -81,8 +86,7 @@ def test_a_forecast_stands_at_the_interval_it_was_made_for(made_run):
         for step in (1, 2)
     ]
     series = run_series(dataclasses.replace(made_run, forecasts=rows))
-    assert series.forecast_s.tolist() == [4.0, 122.0]
-    assert series.forecast_rate.tolist() == [20.0, 20.0]
+    assert series.forecast.to_dict() == {4.0: 20.0, 122.0: 20.0}
 
 
 def test_operators_stand_in_the_order_of_the_stream(made_run):
@@ -93,12 +97,14 @@ def test_operators_stand_in_the_order_of_the_stream(made_run):
 
 
 def test_an_operator_keeps_its_colour_where_others_are_left_out(made_run):
-    tracks = run_series(renamed(made_run, [f"operator {number:02}" for number in range(40)])).tracks
-    heavy = [dataclasses.replace(track, backlog=track.backlog + 1000 * (i > 30)) for i, track in enumerate(tracks)]
-    shown = largest(heavy, lambda track: track.backlog)
-    assert len(shown) == MOST_TRACKS
-    assert shown[-1].name == "29 other operators"
-    assert {track.name: track.colour for track in shown[:-1]}.items() <= {t.name: t.colour for t in tracks}.items()
-    assert {f"operator {number}" for number in range(31, 40)} < {track.name for track in shown}
-    total = np.nansum([track.backlog for track in heavy], axis=0)
-    assert np.nansum([track.backlog for track in shown], axis=0).tolist() == total.tolist()
+    series = run_series(renamed(made_run, [f"operator {number:02}" for number in range(40)]))
+    backlog = series.operators["backlog"]
+    heavy = {**series.operators, "backlog": backlog + [1000 * (place > 30) for place in range(40)]}
+    shown = largest(heavy, "backlog")["backlog"]
+    assert len(shown.columns) == MOST_OPERATORS
+    assert shown.columns[-1] == "29 other operators"
+    assert {f"operator {number}" for number in range(31, 40)} < set(shown)
+    assert [series.style(f"operator {number:02}")["linestyle"] for number in (0, 7, 14, 21)] == ["-", "--", ":", "-."]
+    assert len({tuple(series.style(name).values()) for name in backlog.columns[:28]}) == 28
+    assert series.style("29 other operators") == {"color": GREY, "linestyle": "-"}
+    assert shown.sum(axis=1).tolist() == heavy["backlog"].sum(axis=1).tolist()

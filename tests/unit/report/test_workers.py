@@ -14,23 +14,18 @@ from matplotlib.image import imread
 from penstock.control.managers.region_manager import RegionRules
 from penstock.metrics.rows import IntervalRecord, LevelRows, ManagerRow, PauseRow, RunRow, WorkerRow
 from penstock.metrics.store import Store
-from penstock.policy.registry import policy_for
-from penstock.report.arena_panels import PANEL_IN
-from penstock.report.arena_report import ArenaReport, arena_page
-from penstock.report.arena_tables import ranking_table
-from penstock.report.canvas import DPI, WIDTH_IN
-from penstock.report.data import RunReport
-from penstock.report.managers_table import folded, managers_tables, together
-from penstock.report.run_report import run_page
-from penstock.report.workers_plot import compared_plot, workers_plot
-from penstock.report.workers_section import arena_workers_section, run_workers_section
-from penstock.report.workers_series import simulated_workers, workers_of
-from penstock.simulator.cluster import Cluster
-from penstock.simulator.options import SimulationOptions
-from penstock.simulator.run import simulate
-from penstock.simulator.scenario import Scenario
+from penstock.report.arena import ArenaReport
+from penstock.report.arena_page import arena_page
+from penstock.report.draw import PANEL_IN, WIDTH_IN
+from penstock.report.plots import compared_workers_plot, workers_plot
+from penstock.report.run import RunReport
+from penstock.report.run_page import run_page
+from penstock.report.workers import STATES, simulated_workers, workers_of
+from penstock.simulator import Cluster, Scenario, simulate
 from penstock.topology import Topology
 from penstock.workload import ramp
+
+from .pages import section, words
 
 SAID = ManagerRow(
     sequence=0,
@@ -82,22 +77,24 @@ def played():
     topology = Topology("chain", pool=8)
     topology.operator("a", passed, inputs=topology.source("in"), execution_time_ms=10.0)
     trace = ramp(low=10, high=400, duration_s=1800, step_s=10.0)
-    setup = Scenario(topology=topology, trace=trace, options=SimulationOptions(td_s=30.0)).setup()
-    cluster = Cluster(workers=10, region=RegionRules(spare=2))
+    cluster = Cluster(levels="both", workers=10, region=RegionRules(spare=2))
+    scenario = Scenario(topology, trace, cluster=cluster).changed(td_s=30.0)
     kept = Kept()
-    result = simulate(dataclasses.replace(setup, cluster=cluster), policy_for("e2df"), name="e2df", recorder=kept)
-    return trace, setup.options, dataclasses.replace(result, oracle_ratio=1.1), kept
+    result = simulate(scenario, "e2df", recorder=kept)
+    return scenario, dataclasses.replace(result, oracle_ratio=1.1), kept
 
 
 def test_workers_by_state_and_slots_over_time(made_run):
     """What was seen at the end of an interval holds from then on: the first ends after 2 s."""
     series = workers_of(on_workers(made_run))
-    assert series.edges_s[:3].tolist() == [2.0, 4.0, 6.0]
-    assert series.edges_s[-1] == 122.0
-    assert series.by_state["starting"].tolist() == [0.0] * 9 + [1.0] * 3 + [0.0] * 48
-    assert series.by_state["draining"].sum() == 5
-    assert series.offered[[0, 9, 12, 34, 40]].tolist() == [4, 4, 6, 4, 4]
-    assert set(series.used) == {2.0}
+    levels = series.levels
+    assert levels.start_s[:3].tolist() == [2.0, 4.0, 6.0]
+    assert levels.start_s[1:].tolist() == levels.end_s[:-1].tolist()
+    assert levels.end_s.iloc[-1] == 122.0
+    assert levels.starting.tolist() == [0.0] * 9 + [1.0] * 3 + [0.0] * 48
+    assert levels.draining.sum() == 5
+    assert levels.offered[[0, 9, 12, 34, 40]].tolist() == [4, 4, 6, 4, 4]
+    assert set(levels.used) == {2.0}
     assert series.workers.max() == 3
     assert series.worker_seconds == 2.0 * (2 * 60 + 30)
     assert [(one.time_s, one.seconds) for one in series.pauses] == [(26.0, 2.5), (80.0, 3.25)]
@@ -110,7 +107,7 @@ def test_worker_seconds_are_those_of_the_summary_where_it_has_them(made_run):
 
 
 def test_a_simulation_and_its_recorded_rows_show_the_same(played):
-    _, _, result, kept = played
+    _, result, kept = played
     report = RunReport(
         run=RunRow(run="r", topology="chain", policy="e2df", td_s=30.0, started_at="now"),
         intervals=[one.interval for one in kept],
@@ -118,15 +115,14 @@ def test_a_simulation_and_its_recorded_rows_show_the_same(played):
         managers=[row for one in kept for row in one.levels.managers],
     )
     drawn, recorded = simulated_workers(result), workers_of(report)
-    for state, values in drawn.by_state.items():
-        assert values.tolist() == recorded.by_state[state].tolist()
-    assert (drawn.used.tolist(), drawn.offered.tolist()) == (recorded.used.tolist(), recorded.offered.tolist())
+    for column in (*STATES, "used", "offered"):
+        assert drawn.levels[column].tolist() == recorded.levels[column].tolist()
     assert drawn.counts == recorded.counts
     assert drawn.worker_seconds == result.worker_seconds == pytest.approx(recorded.worker_seconds, rel=0.05)
 
 
 def test_a_long_simulation_has_few_points(played):
-    result = played[2]
+    result = played[1]
     history = result.history
     times = 40
     long = dataclasses.replace(result)
@@ -139,8 +135,8 @@ def test_a_long_simulation_has_few_points(played):
     copied.levels, copied.lengths_s = many, history.lengths_s * times
     copied.times_s = [30.0 * (n + 1) for n in range(len(copied.lengths_s))]
     series = simulated_workers(dataclasses.replace(long, history=copied))
-    assert series.workers.size <= 600
-    assert series.edges_s.size == series.workers.size + 1
+    assert len(series.levels) <= 600
+    assert series.levels.end_s.iloc[-1] == copied.times_s[-1] + 30.0
     whole = simulated_workers(result)
     assert series.mean(series.workers) == pytest.approx(whole.mean(whole.workers), rel=0.01)
 
@@ -159,72 +155,85 @@ RUNS = {
 def test_the_plot_is_a_picture_of_sane_size(change, made_run):
     content = workers_plot(workers_of(change(made_run)))
     pixels = imread(io.BytesIO(content), format="png")
-    assert pixels.shape[:2] == (round(4.6 * DPI), WIDTH_IN * DPI)
+    assert pixels.shape[:2] == (round(4.6 * 200), WIDTH_IN * 200)
     assert len(content) < 300_000
     assert pixels[..., :3].min() < 0.5 < pixels[0, 0, :3].min()  # something is drawn, on white
 
 
 def test_policies_are_drawn_below_one_another(played):
-    series = simulated_workers(played[2])
-    pixels = imread(io.BytesIO(compared_plot({str(n): series for n in range(3)})), format="png")
-    assert pixels.shape[0] == round((1.2 + 3 * PANEL_IN) * DPI)
+    series = simulated_workers(played[1])
+    pixels = imread(io.BytesIO(compared_workers_plot({str(n): series for n in range(3)})), format="png")
+    assert pixels.shape[0] == round((1.2 + 3 * PANEL_IN) * 200)
+
+
+def shown(report):
+    """The workers on the page of a run, of which the rest is short."""
+    return section(run_page(dataclasses.replace(report, operators=[], decisions=[])), "Workers")
 
 
 def test_the_section_of_a_run(made_run):
-    page = run_workers_section(on_workers(made_run))
-    assert len(re.findall("base64,", page)) == 1
-    for words in ("Worker-seconds", "w3 joined", "3.25 s", "2 pauses, 5.8 s in all", "the longest: 3.2 s"):
-        assert words in page
-    assert re.search(r"<td class=\"n\">2</td><td>region local</td><td><span class=\"said\">proposed", page)
-    without = run_workers_section(dataclasses.replace(on_workers(made_run), pauses=[]))
-    assert "Pauses" not in without
+    part = shown(on_workers(made_run))
+    assert len(re.findall("base64,", part)) == 1
+    for said in ("Worker-seconds", "w3 joined", "3.25 s", "2 pauses, 5.8 s in all", "the longest: 3.2 s"):
+        assert said in words(part)
+    assert re.search(r"<td class=\"n\">2</td><td>region local</td><td><span class=\"said\">proposed", part)
 
 
-def test_the_section_stands_in_the_page_of_a_run(made_run):
-    report = dataclasses.replace(on_workers(made_run, most=2), intervals=made_run.intervals[:2])
-    assert "<h2>Workers</h2>" in run_page(report)
+@pytest.mark.usefixtures("undrawn")
+def test_without_pauses_none_are_spoken_of(made_run):
+    assert "Pauses" not in shown(dataclasses.replace(on_workers(made_run), pauses=[]))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_nothing_where_there_are_no_workers(made_run):
-    assert run_workers_section(made_run) == ""
+    assert shown(made_run) is None
     lost = dataclasses.replace(made_run, workers=[worker_row(99, "w1")])  # of an interval that was not kept
-    assert run_workers_section(lost) == ""
+    assert shown(lost) is None
     never = [dataclasses.replace(row, time_s=math.nan) for row in made_run.intervals]
-    assert run_workers_section(dataclasses.replace(on_workers(made_run), intervals=never)) == ""
+    assert shown(dataclasses.replace(on_workers(made_run), intervals=never)) is None
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_managers_who_said_nothing(made_run):
-    section = run_workers_section(dataclasses.replace(on_workers(made_run), managers=[]))
-    assert "The managers had nothing to propose." in section
+    part = shown(dataclasses.replace(on_workers(made_run), managers=[]))
+    assert "The managers had nothing to propose." in part
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_same_words_stand_once(made_run):
     again = [dataclasses.replace(SAID, sequence=n, time_s=1000.0 + n) for n in range(700)]
-    assert together(again) == [(again[0], 700)]
+    same = workers_of(dataclasses.replace(on_workers(made_run), managers=again)).once
+    assert [(first.sequence, times) for first, times in same] == [(0, 700)]
     other = [dataclasses.replace(one, reason=f"{one.sequence} slots") for one in again]
-    text = "".join(managers_tables(workers_of(dataclasses.replace(on_workers(made_run), managers=other))))
-    assert "200 more are left out here." in text
+    part = shown(dataclasses.replace(on_workers(made_run), managers=other))
+    assert "200 more are left out here." in words(part)
 
 
-def test_long_reasons_are_folded_and_escaped():
-    long = "<b>because</b> " * 30
-    assert str(folded(long)).startswith("<details><summary>&lt;b&gt;because")
-    assert folded("short") == "short"
+@pytest.mark.usefixtures("undrawn")
+def test_long_reasons_are_folded_and_escaped(made_run):
+    said = [dataclasses.replace(SAID, reason=reason) for reason in ("<b>because</b> " * 30, "short")]
+    part = shown(dataclasses.replace(on_workers(made_run), managers=said))
+    assert "<details><summary>&lt;b&gt;because" in part
+    assert "<b>because" not in part
+    assert "<td>short</td>" in part
+    assert words(part).count("because") == 30
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_page_of_one_policy_has_its_workers_and_that_of_several_compares_them(played):
-    trace, options, result, _ = played
-    alone = ArenaReport(app="chain", trace=trace, options=options, results=[result])
-    assert "Managers" in arena_workers_section(alone)
+    scenario, result, _ = played
+    alone = ArenaReport(scenario=scenario, results=[result])
+    assert "Managers" in section(arena_page(alone), "Workers")
     other = dataclasses.replace(result, policy="psps")
-    both = dataclasses.replace(alone, results=[result, other])
-    assert "Managers" not in arena_workers_section(both)
-    assert len(re.findall("base64,", arena_page(both))) == 5
+    both = arena_page(dataclasses.replace(alone, results=[result, other]))
+    assert "Managers" not in section(both, "Workers")
+    assert len(re.findall("base64,", both)) == 5
     plain = dataclasses.replace(result, worker_seconds=None, workers_saved=None, history=bare(result.history))
-    none = dataclasses.replace(alone, results=[plain])
-    assert arena_workers_section(none) == ""
-    assert "worker-seconds" not in ranking_table(none)
-    table = ranking_table(dataclasses.replace(alone, results=[result, dataclasses.replace(plain, policy="oracle")]))
+    none = arena_page(dataclasses.replace(alone, results=[plain]))
+    assert section(none, "Workers") is None
+    assert "worker-seconds" not in section(none, "Ranking")
+    mixed = dataclasses.replace(alone, results=[result, dataclasses.replace(plain, policy="oracle")])
+    table = section(arena_page(mixed), "Ranking")
     assert "workers saved" in table
     assert f"{round(result.worker_seconds):,}" in table
 

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from penstock.simulator.plant import Plant
+from penstock.simulator.plant.plant import SimulatedPlant
 
 
-def adds_up(plant: Plant) -> None:
+def adds_up(plant: SimulatedPlant) -> None:
     """in = out + dropped + backlog, for every operator, every sender and the source events."""
     counted = plant.counters()
     sent = {(source, name): count for source, count in counted.sources.items() for name in counted.operators}
@@ -29,7 +29,7 @@ def adds_up(plant: Plant) -> None:
 @pytest.fixture(autouse=True)
 def every_plant_adds_up(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("advance", "settle_changes"):
-        monkeypatch.setattr(Plant, name, _checked(getattr(Plant, name)))
+        monkeypatch.setattr(SimulatedPlant, name, _checked(getattr(SimulatedPlant, name)))
 
 
 def _checked(method):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from penstock.simulator.options import SimulationOptions
-from penstock.simulator.run import Setup
-from penstock.simulator.scenario import Scenario
+from penstock.simulator import Scenario
 from penstock.topology import Topology
 from penstock.workload import Trace
 
-from .test_plant import passed
+from .plant.test_plant import passed
 
 
 def row_of(*times_ms: float, pool: int = 8) -> Topology:
@@ -20,8 +18,7 @@ def row_of(*times_ms: float, pool: int = 8) -> Topology:
     return topology
 
 
-def setup_of(rates: list[float], *times_ms: float, step_s: float = 10.0, replicas=None, **options) -> Setup:
+def scenario_of(rates: list[float], *times_ms: float, step_s: float = 10.0, **values) -> Scenario:
     """A row of operators under a trace of these rates."""
-    chosen = SimulationOptions(**{"td_s": 10.0, "hop_s": 0.0, **options})
-    trace = Trace("made", step_s, rates)
-    return Scenario(topology=row_of(*times_ms), trace=trace, options=chosen, replicas=replicas or {}).setup()
+    scenario = Scenario(row_of(*times_ms), Trace("made", step_s, rates))
+    return scenario.changed(**{"td_s": 10.0, "hop_s": 0.0, **values})

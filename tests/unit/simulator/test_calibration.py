@@ -10,12 +10,9 @@ import pytest
 from penstock.errors import InputError
 from penstock.metrics.rows import IntervalRecord, RunRow
 from penstock.metrics.store import Store
-from penstock.policy.guards import guarded
 from penstock.policy.static import Static
+from penstock.simulator import Plant, Scenario, simulate
 from penstock.simulator.calibration import Calibration, calibrated, calibration_of
-from penstock.simulator.options import SimulationOptions
-from penstock.simulator.run import simulate
-from penstock.simulator.scenario import app_scenario
 from penstock.workload import Trace, constant
 
 
@@ -27,8 +24,8 @@ class Kept(list[IntervalRecord]):
 def recorded(trace: Trace, *, replicas: int, overhead_s: float = 0.0, hop_s: float = 0.004) -> Kept:
     kept = Kept()
     names = ("clean", "classify", "author", "store")
-    options = SimulationOptions(td_s=5, hop_s=hop_s, overhead_s=dict.fromkeys(names, overhead_s))
-    simulate(app_scenario("twitter", trace, options=options).setup(), guarded(Static(replicas)), recorder=kept)
+    plant = Plant(hop_s=hop_s, overhead_s=dict.fromkeys(names, overhead_s))
+    simulate(Scenario("twitter", trace, plant=plant), Static(replicas), recorder=kept)
     return kept
 
 
@@ -46,7 +43,7 @@ def test_hop_delay_and_times_of_a_quiet_run_are_found_again():
 def test_where_something_always_waits_there_is_no_hop_delay_to_be_seen():
     calibration = found(recorded(constant(80, 120), replicas=1))
     assert calibration.hop_s is None
-    assert calibration.applied(SimulationOptions(hop_s=0.007)).hop_s == 0.007
+    assert calibration.applied(Plant(hop_s=0.007)).hop_s == 0.007
 
 
 def test_overhead_shows_in_what_a_saturated_operator_gets_done():
@@ -85,6 +82,5 @@ def test_a_store_gives_its_last_run(tmp_path: Path):
 
 def test_a_simulation_calibrated_with_a_run_is_like_the_run():
     kept = recorded(constant(30, 120), replicas=4, hop_s=0.009)
-    scenario = app_scenario("twitter", constant(30, 120), options=SimulationOptions(td_s=5), calibration=found(kept))
-    result = simulate(scenario.setup(), guarded(Static(4)))
+    result = simulate(Scenario("twitter", constant(30, 120), calibration=found(kept)), Static(4))
     assert result.latency_ms["mean"] == pytest.approx(55 + 4 * 9, rel=0.05)

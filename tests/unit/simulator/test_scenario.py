@@ -1,104 +1,95 @@
 from __future__ import annotations
 
+import pickle
 import re
+from dataclasses import fields
 
-import numpy as np
 import pytest
 
-from penstock.apps import AppOptions, PayloadOptions
 from penstock.errors import InputError
-from penstock.policy.static import Static, make_static
-from penstock.simulator.calibration import Calibration
-from penstock.simulator.options import SimulationOptions
-from penstock.simulator.run import simulate
-from penstock.simulator.scenario import Entering, Scenario, app_scenario, no_sink
-from penstock.topology import Topology
-from penstock.workload import Trace, constant
+from penstock.simulator import Cluster, Contest, Plant, Scenario
+from penstock.workload import Trace
 
 from .setups import row_of
-from .test_plant import passed
 
 TRACE = Trace("made", 10.0, [10.0, 30.0])
 
 
-def two_sources() -> Topology:
-    topology = Topology("two")
-    sources = [topology.source("in"), topology.source("also")]
-    topology.operator("work", passed, inputs=sources, execution_time_ms=10.0)
-    return topology
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"actuation": "restrat"}, "actuation: no such name 'restrat'; known: pool, restart, restart-lossy; did you"),
+        ({"hop_s": -0.1}, "hop_s must be at least 0; got -0.1"),
+        ({"hop_s": float("nan")}, "hop_s must be at least 0; got nan"),
+        ({"activation_delay_s": -1}, "activation_delay_s must be at least 0; got -1"),
+        ({"restart_s": float("inf")}, "restart_s must be at least 0; got inf"),
+        ({"first_step_s": -2.0}, "first_step_s must be at least 0; got -2.0"),
+        ({"td_s": 0}, "td_s must be above 0; got 0"),
+        ({"target_s": 0.0}, "target_s must be above 0; got 0.0"),
+        ({"t_out_s": 0.0}, "t_out_s must be above 0; got 0.0"),
+        ({"q_size": 0}, "q_size must be at least 1; got 0"),
+        ({"overhead_s": {"clean": -0.5}}, "overhead_s of 'clean' must be at least 0; got -0.5"),
+        ({"cooldown_s": -1.0}, "cooldown_s must be at least 0; got -1.0"),
+        ({"skew": -1.0}, "skew must be at least 0; got -1.0"),
+        ({"slots": 0}, "slots must be at least 1; got 0"),
+        ({"balance_by": "busy"}, "balance_by: no such name 'busy'; known: booked, used"),
+        ({"arrivals": "evenly"}, "arrivals: no such name 'evenly'; known: even, poisson; did you"),
+        ({"grouping": "magic"}, "grouping: no such name 'magic'; known: shuffle, fields, "),
+        ({"levels": "two"}, "levels: no such name 'two'; known: static, application, both"),
+        ({"levels": "both", "workers": 0}, "workers must be at least 1; got 0"),
+        ({"workers": 3}, "workers: must come with levels static, application or both"),
+        ({"topology": "dsn"}, "app 'dsn': no such application; known: twitter, "),
+    ],
+)
+def test_a_field_that_breaks_its_rule_is_named_with_rule_and_value(values, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        Scenario("dns").changed(**values)
 
 
-def times_of(scenario: Scenario) -> dict[str, list[float]]:
-    return {name: one.pull(1e9).tolist() for name, one in scenario.setup().arrivals().items()}
+def test_bounds_are_off_by_default():
+    assert (Plant().t_out_s, Plant().q_size, Plant().actuation) == (None, None, "pool")
+    assert Plant(hop_s=0.0, activation_delay_s=0.0, restart_s=0.0, q_size=1).q_size == 1
+    assert Plant(move_bandwidth=float("inf")).move_bandwidth == float("inf")
 
 
-def test_arrivals_are_even_or_poisson():
-    scenario = Scenario(topology=row_of(10.0), trace=TRACE, arrivals="evenly")
-    with pytest.raises(InputError, match=re.escape("arrivals: no such name 'evenly'; known: even, poisson; did you")):
-        scenario.setup()
+def test_a_scenario_is_a_value():
+    one, two = (Scenario("dns", TRACE, pool=8).changed(td_s=2.0, state_bytes={"store": 5.0}) for _ in range(2))
+    assert one == two == pickle.loads(pickle.dumps(one))
+    assert {one: "found"}[two] == "found"
+    assert one != two.changed(seed=1)
+    assert "td_s=2.0" in repr(one)
 
 
-def test_a_simulation_gets_arrivals_of_its_own():
-    setup = Scenario(topology=row_of(10.0), trace=TRACE, arrivals="poisson").setup()
-    one, two = (setup.arrivals()["in"].pull(1e9) for _ in range(2))
-    np.testing.assert_array_equal(one, two)
-    assert len(one) > 300
+def test_a_field_has_one_place():
+    """`changed` finds a field by its name alone."""
+    named = [one.name for part in (Scenario, Plant, Contest, Cluster) for one in fields(part)]
+    assert len(named) == len(set(named))
 
 
-@pytest.mark.parametrize("arrivals", ["even", "poisson"])
-def test_several_sources_share_the_trace(arrivals):
-    times = times_of(Scenario(topology=two_sources(), trace=TRACE, arrivals=arrivals))
-    assert [len(one) for one in times.values()] == pytest.approx([200, 200], rel=0.15)
-    if arrivals == "poisson":
-        assert times["in"][:5] != times["also"][:5]
+def test_changed_takes_whole_parts_and_single_fields():
+    scenario = Scenario("dns").changed(contest=Contest(td_s=30.0), target_s=0.5, seed=3)
+    assert (scenario.contest, scenario.seed) == (Contest(td_s=30.0, target_s=0.5), 3)
+    with pytest.raises(TypeError, match="a scenario has no field 'td'"):
+        scenario.changed(td=3)
 
 
-def test_the_seed_is_in_the_arrivals():
-    one, two = (
-        times_of(Scenario(topology=row_of(10.0), trace=TRACE, options=SimulationOptions(seed=seed), arrivals="poisson"))
-        for seed in (1, 2)
-    )
-    assert one["in"][:5] != two["in"][:5]
+def test_an_application_has_an_input_of_its_own_and_others_need_one():
+    assert round(Scenario("wordcount").input.peak) == 550
+    assert Scenario("dns", TRACE).input is TRACE
+    with pytest.raises(InputError, match="topology 'row': needs a trace; only shipped applications have an input"):
+        _ = Scenario(row_of(10.0)).input
 
 
-def test_the_workload_is_the_trace_the_shares_and_the_times():
-    workload = Scenario(topology=row_of(10.0, 50.0), trace=TRACE).setup().workload
-    assert (workload.peak_rate, workload.mean_rate) == (30.0, 20.0)
-    assert workload.shares == {"o0": 1.0, "o1": 1.0}
-    assert workload.execution_times_s == {"o0": 0.01, "o1": 0.05}
-    assert make_static("peak", workload).replicas == {"o0": 1, "o1": 2}
+def test_played_changes_the_input_and_the_day():
+    scenario = Scenario("dns", TRACE).played(mean_rate=40.0, speedup=2.0, duration_s=5.0)
+    assert (scenario.input.duration_s, scenario.input.mean, scenario.contest.day_s) == (5.0, 20.0, 43_200.0)
+    assert Scenario("dns", TRACE).played() == Scenario("dns", TRACE)
 
 
-def test_several_sources_have_one_share_of_the_whole():
-    assert Scenario(topology=two_sources(), trace=TRACE).setup().workload.shares == {"work": 1.0}
-
-
-def test_entering_counts_what_the_trace_brings():
-    entering = Entering(TRACE)
-    assert (entering(0.0, 10.0), entering(5.0, 15.0), entering(15.0, 99.0)) == (100.0, 200.0, 150.0)
-
-
-def test_what_was_measured_goes_before_what_was_declared():
-    measured = Calibration(hop_s=0.5, times_s={"o0": 0.1}, overhead_s={"o0": 0.02})
-    setup = Scenario(topology=row_of(10.0), trace=constant(1.0, 5.0), calibration=measured).setup()
-    assert setup.options.hop_s == 0.5
-    assert simulate(setup, Static(1)).latency_ms["mean"] == pytest.approx(620.0)
-
-
-def test_an_application_runs_on_its_own_events():
-    payloads = PayloadOptions(count=100)
-    scenario = app_scenario("complex", constant(5.0, 20.0), payloads=payloads, replicas={"store": 2})
-    result = simulate(scenario.setup(), Static(2))
-    assert (result.events, result.backlog, result.processed_ratio) == (100, 0, 1.0)
-
-
-def test_an_application_is_tuned_as_on_spark():
-    tuning = AppOptions(sink=no_sink, service_ms={"features": 40.0}, pool=7)
-    setup = app_scenario("dns", constant(5.0, 20.0), tuning=tuning).setup()
-    assert setup.workload.execution_times_s["features"] == 0.04
-    assert setup.model.operators["features"].operator.pool == 7
-
-
-def test_an_unknown_application():
-    with pytest.raises(InputError, match="app 'dsn': no such application; known: twitter, "):
-        app_scenario("dsn", TRACE)
+def test_the_deployment_of_the_paper_is_for_its_own_input_and_times():
+    own = Scenario("wordcount")
+    assert sum(own.deployed.values()) == sum(own.played(duration_s=60.0).deployed.values()) == 14
+    others = [own.played(mean_rate=5.0), Scenario("wordcount", TRACE)]
+    others += [own.changed(**value) for value in ({"pool": 3}, {"service_ms": 2.0}, {"replicas": {"split": 2}})]
+    assert all(other.deployed == {} for other in others)
+    assert own.changed(pool=3, deployed={"split": 2}).deployed == {"split": 2}

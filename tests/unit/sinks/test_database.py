@@ -1,9 +1,8 @@
-"""The database sink: every event once, on SQLite always, on PostgreSQL where PENSTOCK_TEST_POSTGRES has its URL."""
+"""The database sink: every event once, on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -22,7 +21,6 @@ from penstock.errors import InputError
 from penstock.sinks import DatabaseSink
 from penstock.sinks.database import connect, make_table, table_of
 
-POSTGRES = "PENSTOCK_TEST_POSTGRES"
 WRITE = """
 import sys
 from types import SimpleNamespace
@@ -58,9 +56,7 @@ class Replica:
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'events.db'}"
-    if POSTGRES not in os.environ:
-        pytest.skip(f"{POSTGRES} is not set")
-    return os.environ[POSTGRES]
+    return str(request.getfixturevalue("database").url)
 
 
 @pytest.fixture

@@ -42,7 +42,6 @@ def url(tmp_path: Path) -> str:
 @pytest.fixture
 def no_broker() -> str:
     """A broker's URL at which nobody listens."""
-    pytest.importorskip("pika", reason="needs the package pika")
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return f"amqp://user:hush@127.0.0.1:{one.getsockname()[1]}/"
@@ -151,7 +150,6 @@ def test_urls_that_cannot_be(url: str, message: str) -> None:
 
 
 def test_a_port_that_is_none() -> None:
-    pytest.importorskip("pika", reason="needs the package pika")
     with pytest.raises(InputError, match="queue sink: not a URL of a broker; "):
         QueueSink("amqp://127.0.0.1:port/")
 
@@ -180,4 +178,4 @@ def test_a_broker_that_does_not_come_back_is_given_up(no_broker: str) -> None:
     started_s = time.monotonic()
     with pytest.raises(EngineError, match=r"nothing was confirmed for 0.5 s; .*refused"):
         AmqpQueue(no_broker, "counts", patience_s=0.5).open("r")
-    assert 0.5 <= time.monotonic() - started_s < 3
+    assert 0.5 <= time.monotonic() - started_s < 20

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +86,25 @@ def test_a_bad_line_is_named_by_its_event(written: Any, name: str, content: str 
         FileSource(path)
     assert str(caught.value).startswith(f"file source {str(path)!r}")
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv"])
+def test_a_compressed_file_is_read_by_number_where_it_runs(kind: str, written: Any) -> None:
+    lines = [f'{{"n": "{n}"}}' if kind == "jsonl" else str(n) for n in range(3000)]
+    text = "\n".join((["n"] if kind == "csv" else []) + lines) + "\n"
+    plain = FileSource(written(f"a.{kind}", text))
+    packed = FileSource(written(f"a.{kind}.gz", gzip.compress(text.encode())))
+    assert packed.total == plain.total == 3000
+    shipped = pickle.dumps(packed)
+    assert len(shipped) < 1000, "the content stays where it is"
+    numbers = range(2, 2900, 7)
+    assert pickle.loads(shipped).read(numbers) == packed.read(numbers) == plain.read(numbers)
+
+
+def test_a_compressed_file_that_is_not_whole(written: Any) -> None:
+    path = written("a.jsonl.gz", gzip.compress(b'{"n": 1}\n')[:-4])
+    with pytest.raises(InputError, match=r"file source '.*a.jsonl.gz': must be a whole gzip file; "):
+        FileSource(path)
 
 
 @pytest.mark.parametrize(("name", "content"), [("a.jsonl", ""), ("a.csv", "a,b\n")])

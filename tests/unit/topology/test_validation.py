@@ -41,7 +41,7 @@ BROKEN_DECLARATIONS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"grouping": "online_shuffle:window=0"},
-        "grouping 'online_shuffle': window must be a whole number from 1 on; got 0",
+        "grouping 'online_shuffle': window must be whole and at least 1; got 0",
     ),
     ({"on_error": "ignore"}, "on_error must be 'fail' or 'drop'; got 'ignore'"),
     ({"inputs": []}, "an operator needs at least one input; got none"),

@@ -1,15 +1,14 @@
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
 
 from penstock.errors import InputError
-from penstock.workload import constant, load_trace, save_trace
-
-TRACES = Path(__file__).resolve().parents[3] / ".." / "shared" / "traces"
+from penstock.workload import constant, data_file, data_folder, load_trace, save_trace
 
 
 def written(folder: Path, text: str) -> Path:
@@ -86,16 +85,35 @@ def test_a_file_that_is_no_text(tmp_path):
         load_trace(tmp_path)
 
 
+def test_a_compressed_file_is_read_like_a_plain_one(tmp_path):
+    packed = tmp_path / "rates.csv.gz"
+    packed.write_bytes(gzip.compress(REGULAR.encode()))
+    trace = load_trace(packed)
+    assert trace.name == "rates"
+    assert trace.rates.tolist() == load_trace(written(tmp_path, REGULAR)).rates.tolist()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", REGULAR.encode(), gzip.compress(REGULAR.encode(), mtime=0)[:-9]], ids=["empty", "plain", "cut"]
+)
+def test_a_compressed_file_that_is_none_or_not_whole(tmp_path, content):
+    packed = tmp_path / "rates.csv.gz"
+    packed.write_bytes(content)
+    with pytest.raises(
+        InputError, match=r"trace '.*rates.csv.gz'.*: (the file must be readable as CSV; got|the header)"
+    ):
+        load_trace(packed)
+
+
 def test_a_long_trace_loads_quickly(tmp_path):
     rates = np.random.default_rng(0).random(65_000) * 1000
     path = written(tmp_path, "time_s,rate\n" + "".join(f"{i},{r}\n" for i, r in enumerate(rates)))
-    start = perf_counter()
+    start = process_time()
     trace = load_trace(path)
-    assert perf_counter() - start < 1.0
+    assert process_time() - start < 1.0
     assert np.array_equal(trace.rates, rates)
 
 
-@pytest.mark.skipif(not TRACES.is_dir(), reason="the real traces are not beside the project")
 @pytest.mark.parametrize(
     ("name", "rows", "peak_to_mean", "cv", "autocorrelation"),
     [
@@ -106,17 +124,18 @@ def test_a_long_trace_loads_quickly(tmp_path):
     ],
 )
 def test_real_traces_have_the_numbers_their_page_says(name, rows, peak_to_mean, cv, autocorrelation):
-    about = load_trace(TRACES / f"{name}.csv").describe()
+    about = load_trace(data_file("traces", f"{name}.csv")).describe()
     assert about.rows == rows
     assert about.peak_to_mean == pytest.approx(peak_to_mean, abs=0.006)
     assert about.cv == pytest.approx(cv, abs=0.006)
     assert about.autocorrelation == pytest.approx(autocorrelation, abs=0.001)
 
 
-@pytest.mark.skipif(not TRACES.is_dir(), reason="the real traces are not beside the project")
 def test_every_real_trace_can_be_replayed():
-    paths = sorted(TRACES.glob("*.csv"))
-    assert paths
+    folder = data_folder("traces")
+    assert folder is not None
+    paths = sorted(folder.glob("*.csv.gz"))
+    assert len(paths) == 7
     for path in paths:
         trace = load_trace(path)
         replay = trace.compressed(trace.duration_s / 600.0).scaled(mean_rate=100.0)

@@ -49,8 +49,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones():
     with pytest.raises(InputError) as caught:
         made_trace("wavy", mean_rate=1.0, duration_s=60.0, seed=0)
     assert str(caught.value) == (
-        "the name of a made trace must be one of erratic, fluctuating, periodic, progressive, ramp, spikes, stable; "
-        "got 'wavy'"
+        "made trace: no such name 'wavy'; known: erratic, fluctuating, periodic, progressive, ramp, spikes, stable"
     )
 
 
@@ -123,7 +122,7 @@ def test_fluctuating_is_variable_and_remembers():
         ),
         (
             lambda: erratic(low=1, high=3, duration_s=60, peaks=0),
-            "erratic: peaks must be a whole number of at least 1; got 0",
+            "erratic: peaks must be whole and at least 1; got 0",
         ),
         (lambda: periodic(low=1, high=3, duration_s=60, noise=-0.1), "periodic: noise must not be negative; got -0.1"),
         (lambda: stable(mean=1, duration_s=3, bursts=4), "stable: bursts must be at most the 3 steps; got 4"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import string
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from random import Random
 from penstock.apps.app import Payload, PayloadOptions
 from penstock.apps.events.draw import weighted, zipf_ranks
 from penstock.errors import InputError
+from penstock.workload.data import find_file, read_bytes
 
 FILE = "dns_queries_wrccdc_2018.csv"
 _TEXTS = ("client", "server", "proto", "query", "qtype", "rcode")
@@ -24,8 +26,8 @@ _KINDS = {"host": 84.0, "reverse": 4.0, "service": 3.0, "wildcard": 3.0, "random
 
 def queries(options: PayloadOptions) -> list[Payload]:
     """The real queries if the folder has them, otherwise made ones."""
-    file = options.folder / FILE if options.folder else None
-    if file is not None and file.is_file():
+    file = find_file(options.folder, FILE)
+    if file is not None:
         return read_queries(file)
     random = Random(options.seed)
     popular = zipf_ranks(random, len(_DOMAINS), 1.0 if options.skew is None else options.skew, options.count)
@@ -35,16 +37,13 @@ def queries(options: PayloadOptions) -> list[Payload]:
 def read_queries(file: Path) -> list[Payload]:
     """Queries from a CSV file; a query without an answer has `answered` false and a round trip of 0."""
     rows: list[Payload] = []
-    with file.open(newline="", encoding="utf-8") as lines:
-        reader = csv.DictReader(lines)
-        for row in reader:
-            try:
-                rows.append(_read(row))
-            except (KeyError, TypeError, ValueError) as error:
-                place = f"{file.name}:{reader.line_num}"
-                raise InputError(
-                    f"queries ({place}): each line must be a DNS query; wrong or missing: {error}"
-                ) from None
+    reader = csv.DictReader(io.StringIO(read_bytes(file).decode(), newline=""))
+    for row in reader:
+        try:
+            rows.append(_read(row))
+        except (KeyError, TypeError, ValueError) as error:
+            place = f"{file.name}:{reader.line_num}"
+            raise InputError(f"queries ({place}): each line must be a DNS query; wrong or missing: {error}") from None
     if not rows:
         raise InputError(f"queries ({file.name}): the file must hold at least one query; got none")
     return rows

@@ -21,6 +21,7 @@ from penstock.apps.events.tweet_words import (
     UNRELATED_TEXTS,
 )
 from penstock.errors import InputError
+from penstock.workload.data import find_file, read_bytes
 
 FILE = "tweets_crisislex_4_events.jsonl"
 _RELATED = 0.87
@@ -40,8 +41,8 @@ class Tweet(msgspec.Struct):
 
 def tweets(options: PayloadOptions) -> list[Payload]:
     """The real tweets if the folder has them, otherwise made ones."""
-    file = options.folder / FILE if options.folder else None
-    if file is not None and file.is_file():
+    file = find_file(options.folder, FILE)
+    if file is not None:
         return read_tweets(file)
     random = Random(options.seed)
     return [msgspec.to_builtins(_made(random, number)) for number in range(options.count)]
@@ -51,7 +52,7 @@ def read_tweets(file: Path) -> list[Payload]:
     """Tweets from a file of JSON lines."""
     decode = msgspec.json.Decoder(Tweet).decode
     rows: list[Payload] = []
-    for number, line in enumerate(file.read_bytes().splitlines(), start=1):
+    for number, line in enumerate(read_bytes(file).splitlines(), start=1):
         try:
             rows.append(msgspec.to_builtins(decode(line)))
         except msgspec.DecodeError as error:

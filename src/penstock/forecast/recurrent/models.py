@@ -8,12 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from penstock.common.checks import whole
 from penstock.errors import InputError
 from penstock.forecast.base import NotReady, Rates, checked_horizon, checked_rate
 from penstock.forecast.parts.windows import padded, remember, windows
+from penstock.forecast.recurrent.fitting import Examples, Schedule, train
 from penstock.forecast.recurrent.network import Network, Shape, check_installed
 from penstock.forecast.recurrent.scaling import MinMax
-from penstock.forecast.recurrent.training import Examples, Schedule, train
 
 _HELD_OUT = 0.2  # of the windows, where no validation part is given
 
@@ -45,11 +46,8 @@ class Recurrent:
     def __post_init__(self) -> None:
         check_installed(self.name)
         for option in ("window", "horizon", "units", "layers", "epochs", "seed", "batch"):
-            value, least = getattr(self, option), 0 if option == "seed" else 1
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InputError(
-                    f"forecaster '{self.name}': {option} must be whole and at least {least}; got {value!r}"
-                )
+            least = 0 if option == "seed" else 1
+            whole(f"forecaster '{self.name}'", option, getattr(self, option), least)
         self._recent: deque[float] = deque(maxlen=self.window)
         self._scale: MinMax | None = None
         self._network: Network | None = None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
+from penstock.common.checks import is_number, whole
 from penstock.errors import InputError
 from penstock.grouping.online_shuffle.hashing import shape
 
@@ -17,7 +17,7 @@ class OnlineShuffleOptions:
     (3, 54)
     >>> OnlineShuffleOptions(window=0)
     Traceback (most recent call last):
-    penstock.errors.InputError: grouping 'online_shuffle': window must be a whole number from 1 on; got 0
+    penstock.errors.InputError: grouping 'online_shuffle': window must be whole and at least 1; got 0
     """
 
     epsilon: float = 0.05  # error of a count, as a share of all events
@@ -30,12 +30,10 @@ class OnlineShuffleOptions:
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta"):
             value = getattr(self, name)
-            self._check(name, _is_number(value) and 0.0 < value < 1.0, "above 0 and below 1")
-        self._check("mu", _is_number(self.mu) and 0.0 <= self.mu < math.inf, "a number from 0 on")
+            self._check(name, is_number(value) and 0.0 < value < 1.0, "above 0 and below 1")
+        self._check("mu", is_number(self.mu) and self.mu >= 0.0, "a number from 0 on")
         for name, least in (("window", 1), ("patience", 1), ("seed", 0)):
-            value = getattr(self, name)
-            whole = _is_number(value) and isinstance(value, int)
-            self._check(name, whole and value >= least, f"a whole number from {least} on")
+            whole("grouping 'online_shuffle'", name, getattr(self, name), least)
 
     def _check(self, name: str, holds: bool, rule: str) -> None:
         if not holds:
@@ -45,7 +43,3 @@ class OnlineShuffleOptions:
     def shape(self) -> tuple[int, int]:
         """Rows and columns of a sketch."""
         return shape(self.epsilon, self.delta)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

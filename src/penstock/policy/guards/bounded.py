@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from penstock.errors import InputError
+from penstock.common.checks import whole
 from penstock.forecast.base import Forecast
 from penstock.metrics.snapshot import Snapshot
 from penstock.policy.base import Plan, Policy, Target
@@ -20,10 +20,8 @@ class Bounded:
     """
 
     def __init__(self, policy: Policy, *, slots: int | None = None) -> None:
-        if slots is not None and slots < 1:
-            raise InputError(f"guard 'bounded': slots must be at least 1; got {slots}")
         self.policy = policy
-        self.slots = slots
+        self.slots = slots if slots is None else whole("guard 'bounded'", "slots", slots)
 
     def __repr__(self) -> str:
         return f"Bounded({self.policy!r}, slots={self.slots})"

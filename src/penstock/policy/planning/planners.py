@@ -9,13 +9,11 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from penstock.common.checks import is_whole
 from penstock.errors import InputError
-from penstock.policy.planning.limits import Limits
-from penstock.policy.planning.prices import Prices
+from penstock.policy.planning.timetable import Counts, Limits, Prices
 
-Counts: TypeAlias = NDArray[np.int64]
 Needs: TypeAlias = Sequence[int] | Counts
 
 MOST_REPLICAS = 1_000_000
@@ -150,6 +148,6 @@ def _whole_numbers(values: Needs) -> Counts:
 
 
 def _whole(name: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value <= MOST_REPLICAS:
+    if not is_whole(value, 0, MOST_REPLICAS):
         raise InputError(f"planner: {name} must be whole, from 0 to {MOST_REPLICAS:,}; got {value!r}")
     return int(value)

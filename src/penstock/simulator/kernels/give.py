@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from penstock.simulator.arrays import DEAD, GIVING, NONE, ONE_OF, T_OUT, TABLE, TIMED_OUT, WHOLE
+from penstock.simulator.kernels.arrays import DEAD, GIVING, NONE, ONE_OF, T_OUT, TABLE, TIMED_OUT, WHOLE
 from penstock.simulator.kernels.draw import uniform
 from penstock.simulator.kernels.settle import leave, settle
 

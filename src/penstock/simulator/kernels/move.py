@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from penstock.simulator.arrays import DEAD, NONE
+from penstock.simulator.kernels.arrays import DEAD, NONE
 
 
 @njit(cache=True)

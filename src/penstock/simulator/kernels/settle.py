@@ -8,7 +8,7 @@ from typing import Any
 from numba import njit
 
 from penstock.metrics.latency import FLOOR_MS, GROWTH
-from penstock.simulator.arrays import BUCKETS
+from penstock.simulator.kernels.arrays import BUCKETS
 
 _LOG_GROWTH = math.log(GROWTH)
 

@@ -127,12 +127,12 @@ class Taking:
             self.error = error
 
     def done(self) -> Taking:
-        self._thread.join(10)
+        self._thread.join(30)
         assert not self._thread.is_alive()
         return self
 
 
-def until(true: Any, timeout_s: float = 5.0) -> None:
+def until(true: Any, timeout_s: float = 30.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not true():
         assert time.monotonic() < deadline

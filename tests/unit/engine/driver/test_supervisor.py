@@ -154,7 +154,7 @@ def test_a_query_that_ends_when_the_sources_are_stopped_has_done_its_work(starte
     supervisor = supervise()
     starter.finishing = True
     starter.queries[0].kill(RuntimeError("SourcesStopped"))
-    supervisor._thread.join(5)
+    supervisor._thread.join(30)
     assert (len(starter.queries), supervisor.failure, supervisor.restarts) == (1, None, 0)
 
 
@@ -196,7 +196,7 @@ def test_stopping_does_not_wait_for_the_back_off(
     tools.until(lambda: supervisor.causes)
     before = time.monotonic()
     supervisor.stop()
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 30
     assert len(starter.queries) == 1
 
 

@@ -167,14 +167,14 @@ def quick_or_slow(event: dict[str, int]) -> None:
 def test_a_source_learns_from_its_replicas(driver: Driver, tools: Tools) -> None:
     """Round robin gives replica 1 every slow event. When the source has learnt, replica 0 gets many of them.
 
-    On a busy machine the source used to run out of events before that, and the test waited for ever. How many is a
-    matter of how long the machine lets a millisecond be.
+    Even so replica 1 is busy less than half of its time: on a loaded machine it fell behind, nobody ever learnt, and
+    the test waited for ever.
     """
     exchange = exchanging(driver)
     topology = Topology("app", pool=2)
     events = topology.source("events")
     topology.operator("op", quick_or_slow, inputs=events, grouping="online_shuffle:window=8,mu=9", cost_by="ms")
-    source = TraceSource(constant(300.0, 60.0), [{"ms": (1, 6)[n % 2]} for n in range(4000)])
+    source = TraceSource(constant(150.0, 200.0), [{"ms": (1, 6)[n % 2]} for n in range(4000)])
     made = driver.program(
         topology, active={"op": (0, 1)}, sources={"events": source}, progress=progress(1, epoch_s=time.time())
     )
@@ -186,7 +186,7 @@ def test_a_source_learns_from_its_replicas(driver: Driver, tools: Tools) -> None
         thread.start()
     end, to = Feed(tools), list[int]()
     learnt = 0  # slow events until then
-    at_last = Timer(60.0, end.end)  # also where the source has no more events before enough is learnt
+    at_last = Timer(120.0, end.end)  # also where the source has no more events before enough is learnt
     at_last.start()
     for rows in SourceSlot(program, "events", 0, batch=1).run(end):
         for row in rows.to_pylist():
@@ -200,7 +200,7 @@ def test_a_source_learns_from_its_replicas(driver: Driver, tools: Tools) -> None
     at_last.cancel()
     for feed, thread in zip(feeds.values(), threads, strict=True):
         feed.end()
-        thread.join(10)
+        thread.join(30)
     assert set(to[:10]) == {1}
     assert learnt
     assert to[learnt:].count(0) / len(to[learnt:]) > 0.2  # round robin: none

@@ -80,7 +80,7 @@ def test_a_finished_event_makes_room_for_another(tools: Any) -> None:
 
     def batches() -> Iterator[Any]:
         yield tools.Batch([tools.bundle(["a", "b"])])
-        assert worked_off.wait(5)
+        assert worked_off.wait(30)
         yield tools.Batch([tools.bundle(["c", "d"])])
 
     counters = ReplicaCounters()

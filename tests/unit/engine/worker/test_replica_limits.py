@@ -101,11 +101,13 @@ class WaitTogether:
 
 @pytest.mark.parametrize("run", [wait_20_ms, WaitTogether()], ids=["one", "many"])
 def test_latency_is_measured_at_sinks_and_busy_time_everywhere(work: Work, tools: Tools, run: Any) -> None:
-    done = work(sink(run), tools.bundle([1, 2, 3], born=time.time() - 1.0))
+    began_s = time.time()
+    done = work(sink(run), tools.bundle([1, 2, 3], born=began_s - 1.0))
+    took_s = time.time() - began_s
     latency = done.counters.latency
     assert latency.count == 3
-    assert 1000 + 20 <= latency.mean_ms < 1000 + 500
-    assert 0.06 <= done.counters.busy_s < 0.5
+    assert 1000 + 20 <= latency.mean_ms <= 1000 + 1000 * took_s
+    assert 0.06 <= done.counters.busy_s <= took_s
     assert done.counters.cpu_s < 0.06  # it waited, it did not compute
 
 
@@ -118,13 +120,13 @@ def test_latency_is_not_measured_before_the_sinks(work: Work, tools: Tools) -> N
 def test_waiting_for_events_is_not_busy_time(driver: Driver, tools: Tools) -> None:
     def batches() -> Iterator[Any]:
         for number in range(3):
-            time.sleep(0.03)
+            time.sleep(0.3)
             yield tools.Batch([tools.bundle([1], first=number)])
 
     replica = OperatorReplica(driver.program(app(lambda event: event)), 1, "op", 0, 1)
     list(replica.run(batches()))
     assert replica._counters.processed == 3
-    assert replica._counters.busy_s < 0.03
+    assert replica._counters.busy_s < 0.3
 
 
 def test_a_slow_replica_sends_each_event_on_when_it_is_done(driver: Driver, tools: Tools) -> None:
@@ -146,9 +148,9 @@ def test_what_waits_is_reported_as_queued(driver: Driver, tools: Tools) -> None:
     replica._agent.wake()
     tools.until(lambda: (counters := driver.latest("op")) and counters.queued == 3)
     gate.set()
-    worker.join(5)
+    worker.join(30)
     tools.until(lambda: (driver.latest("op").queued, driver.latest("op").processed) == (0, 3))
 
 
 def pass_gate(event: Any) -> None:
-    gate.wait(5)
+    gate.wait(30)

@@ -37,7 +37,7 @@ def test_process_many_gets_more_and_more_events_while_it_is_quick(work: Work, to
 
 class Patient(InBulk):
     def process_many(self, events: list[int]) -> list[Any]:
-        gate.wait(5)
+        gate.wait(30)
         return super().process_many(events)
 
 

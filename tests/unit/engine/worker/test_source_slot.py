@@ -64,7 +64,7 @@ class SparkBatch:
         self._broken = broken
 
     def __iter__(self) -> Iterator[Any]:
-        assert self._over.wait(10)
+        assert self._over.wait(30)
         if self._broken:
             raise EOFError("Spark is gone")
         yield from ()
@@ -307,7 +307,7 @@ def test_a_slot_that_may_send_goes_on_from_where_it_had_to_halt(driver: Driver, 
     working.start()
     tools.until(lambda: slot._position == 2)
     driver.server.publish(progress(2))
-    working.join(5)
+    working.join(30)
     batch.end()
     assert sent == [0, 1, 2, 3, 4]
 
@@ -331,7 +331,7 @@ def test_a_batch_that_is_over_before_the_first_look_says_where_it_ended(driver: 
     program = driver.program(app(), sources={"events": Numbers(100)})
     slot = SourceSlot(program, "events", 0, 4)
     end = BatchEnding([], slot._woken)
-    assert end.reached.wait(5)
+    assert end.reached.wait(30)
     assert list(slot._run(end)) == []
     assert driver.ends == [BatchEnd(0, "events", 0, 4, 7)]
 

@@ -43,7 +43,7 @@ def test_events_wait_for_their_turn(driver: Driver, tools: Tools) -> None:
     working.join(0.1)
     assert at_work._counters.processed == 0
     driver.server.publish(progress(2, shift=1))
-    working.join(5)
+    working.join(30)
     assert at_work._counters.processed == 2
 
 

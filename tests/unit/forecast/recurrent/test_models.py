@@ -15,8 +15,8 @@ from penstock.errors import InputError
 from penstock.forecast.base import Forecaster, NotReady, TrainedOffLine
 from penstock.forecast.parts.windows import windows
 from penstock.forecast.recurrent import RECURRENT, BiGru, Gru, network
+from penstock.forecast.recurrent.fitting import Schedule, _batches, train
 from penstock.forecast.recurrent.scaling import MinMax
-from penstock.forecast.recurrent.training import Schedule, _batches, train
 
 pytestmark = pytest.mark.skipif(not network.installed(), reason="needs the extra 'deep'")
 

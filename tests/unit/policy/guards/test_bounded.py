@@ -43,7 +43,7 @@ def test_on_an_incomplete_snapshot_nobody_gets_smaller_for_the_slots():
 
 
 def test_slots_must_be_at_least_one():
-    with pytest.raises(InputError, match="slots must be at least 1; got 0"):
+    with pytest.raises(InputError, match="slots must be whole and at least 1; got 0"):
         Bounded(Static(1), slots=0)
 
 

@@ -56,5 +56,5 @@ def test_a_clock_that_goes_back_does_not_make_the_wait_longer():
 @pytest.mark.parametrize("option", ["scale_in_s", "scale_out_s"])
 @pytest.mark.parametrize("value", [-1, float("nan")])
 def test_times_are_at_least_zero(option, value):
-    with pytest.raises(InputError, match=f"{option} must be at least 0; got"):
+    with pytest.raises(InputError, match=f"{option} must be a number of at least 0; got"):
         Cooldown(Static(1), **{option: value})

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from penstock.errors import InputError
 from penstock.forecast.base import Forecast
-from penstock.policy.planning.limits import MOST_DELAY
 from penstock.policy.planning.planners import cba, improved, optimal, spea
-from penstock.policy.planning.prices import MOST_PRICE, Prices
+from penstock.policy.planning.timetable import MOST_DELAY, MOST_PRICE, Prices
 from penstock.policy.registry import make_policy
 from penstock.state.owners import first_owners, reassigned
 from penstock.testing.loads import load, snapshot

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from penstock.errors import InputError
-from penstock.policy.planning.limits import Limits
 from penstock.policy.planning.planners import cba, improved, optimal, shortfall, spea, srea
-from penstock.policy.planning.prices import Prices
+from penstock.policy.planning.timetable import Limits, Prices
 
 
 def prices(replica=1, up=0, down=0, route=0):
@@ -191,7 +190,7 @@ def test_a_start_that_cannot_be(start):
     ("given", "message"),
     [
         ({"least": -1}, "limits: least must be whole and at least 0; got -1"),
-        ({"least": 3, "most": 2}, "limits: most must be whole and at least 3, the least; got 2"),
+        ({"least": 3, "most": 2}, "limits: most must be whole and at least 3; got 2"),
         ({"delay": 1.5}, "limits: delay must be whole and at least 0; got 1.5"),
         ({"lateness": -1}, "prices: lateness must be a number from 0"),
         ({"lateness": 1, "delay": 3}, "limits: delay must be at most 2 where lateness has a price; got 3"),

@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.policy.planning.limits import MOST_DELAY, Limits
 from penstock.policy.planning.planners import cba, held, improved, optimal, shortfall, spea, srea
-from penstock.policy.planning.prices import MOST_PRICE, Prices
+from penstock.policy.planning.timetable import MOST_DELAY, MOST_PRICE, Limits, Prices
 
 from .timetables import (
     at_most,

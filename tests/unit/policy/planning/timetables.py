@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from penstock.policy.planning.limits import Limits
 from penstock.policy.planning.planners import optimal, shortfall
+from penstock.policy.planning.timetable import Limits
 
 ROUNDING = 1e-9
 

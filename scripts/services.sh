@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Make sure that the services which tests start for themselves are installed, where apt-get may be used. What cannot be
+# had is no mistake: the tests that want it are skipped, and say so at their end.
+set -euo pipefail
+. "$(dirname "$0")/common.sh"
+
+# How to tell that a service is there, one line each.
+rabbitmq() { command -v epmd && ls /usr/lib/rabbitmq/bin/rabbitmq-server; }
+postgresql() { command -v initdb || ls /usr/lib/postgresql/*/bin/initdb; }
+chromium() { command -v chromium || command -v chromium-browser || command -v google-chrome; }
+
+need() {
+    local there=$1
+    shift
+    "$there" >/dev/null 2>&1 || apt_install "$@" || say "$there cannot be had here: its tests will be skipped"
+}
+
+# Packages of servers start them at once, on their usual ports; the tests want their own on others.
+POLICY=/usr/sbin/policy-rc.d
+start_nothing() {
+    local prefix
+    prefix=$(apt_prefix) && [ ! -e "$POLICY" ] || return 0
+    # shellcheck disable=SC2086
+    printf '#!/bin/sh\nexit 101\n' | $prefix tee "$POLICY" >/dev/null && $prefix chmod 755 "$POLICY"
+    # shellcheck disable=SC2064
+    trap "$prefix rm -f $POLICY" EXIT
+}
+
+rabbitmq >/dev/null 2>&1 && postgresql >/dev/null 2>&1 && chromium >/dev/null 2>&1 && exit 0
+start_nothing
+# The packages that bring it: the first that apt-get knows is installed.
+need rabbitmq rabbitmq-server
+need postgresql postgresql
+need chromium chromium chromium-browser

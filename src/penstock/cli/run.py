@@ -1,0 +1,179 @@
+"""`penstock run`: a topology on Spark, with a live view and what is left of it at the end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli import options as given
+from penstock.cli.console import clear_errors, console, write_text
+from penstock.errors import InputError
+from penstock.workload import Trace, constant, load_trace, played
+
+if TYPE_CHECKING:
+    from penstock.elastic import Elastic
+
+DEFAULT_DURATION_S = 60.0
+
+
+def run(
+    topology: given.AppArgument,
+    trace: given.TraceFile = None,
+    rate: given.Rate = None,
+    duration: given.Duration = None,
+    mean_rate: given.MeanRate = None,
+    speedup: given.Speedup = 1.0,
+    replicas: given.Replicas = None,
+    pool: given.Pool = None,
+    service_ms: given.ServiceMs = None,
+    grouping: given.Grouping = None,
+    policy: Annotated[str | None, typer.Option(help="psps, static:4, static:peak, …; none by default.")] = None,
+    td: given.Td = 5.0,
+    forecaster: given.Forecaster = None,
+    slots: given.Slots = None,
+    cooldown: given.Cooldown = 0.0,
+    warm_up: Annotated[float, typer.Option(help="Seconds to measure execution times before the loop starts.")] = 2.0,
+    t_out: given.TOut = None,
+    q_size: given.QSize = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="local: on Spark workers of its own, which come and go; or spark://HOST:PORT.")
+    ] = None,
+    workers: Annotated[str | None, typer.Option(help="With --cluster: how many, as 4 or 2..8.")] = None,
+    conf: Annotated[list[str] | None, typer.Option(help="A Spark setting, as KEY=VALUE; may be repeated.")] = None,
+    properties_file: Annotated[Path | None, typer.Option(help="Spark settings, a key and a value on a line.")] = None,
+    checkpoint_every: Annotated[float, typer.Option(help="Length of a real-time batch, seconds.")] = 300.0,
+    events: given.EventsFile = None,
+    sink: Annotated[
+        str | None, typer.Option(help="For the shipped apps' sinks: a database's URL, or a queue's (amqp://…).")
+    ] = None,
+    store: Annotated[str | None, typer.Option(help="Where metrics go: a file or a database URL.")] = None,
+    seed: given.Seed = 0,
+    resume: Annotated[Path | None, typer.Option(help="Carry on the run in this folder; options as then.")] = None,
+    json_file: given.JsonFile = None,
+    html: given.HtmlFile = None,
+) -> None:
+    """Run a topology on Spark under a trace or a constant rate."""
+    with clear_errors():
+        from penstock.apps.deployment import Deployment  # these, and Spark, take their time to load
+        from penstock.control.analyze import DAY_S
+        from penstock.elastic import Elastic, ElasticWorkers
+        from penstock.engine.options import RunOptions
+        from penstock.engine.run import Run
+
+        if workers is not None and cluster is None:
+            raise InputError("--workers needs --cluster local or spark://HOST:PORT")
+        with run_folder(topology, resume) as folder:
+            input_ = trace_of(trace, rate, duration, mean_rate, speedup)
+            deployment = Deployment(
+                app=topology,
+                pools=given.parse_pairs("--pool", pool, int),
+                service_ms=given.parse_pairs("--service-ms", service_ms, float),
+                grouping=grouping,
+                sink=sink,
+                events=events,
+                seed=seed,
+            )
+            built = deployment.topology(folder)
+            options = RunOptions(
+                t_out_s=t_out,
+                q_size=q_size,
+                checkpoint_every_s=checkpoint_every,
+                report_every_s=min(0.5, td / 8) if td > 0 else 0.5,
+                folder=folder,
+                spark=given.parse_settings(conf, properties_file),
+            )
+            on = None
+            if cluster is not None:
+                on = ElasticWorkers(built, workers or "2..4", cluster=cluster, expected=input_, folder=folder)
+                options = on.options(options)
+            first = given.parse_pairs("--replicas", replicas, int)
+            live = Elastic(
+                Run(built, deployment.source(input_), replicas=first, options=options),
+                policy,
+                td_s=td,
+                forecaster=forecaster,
+                slots=slots,
+                cooldown_s=cooldown,
+                warm_up_s=warm_up,
+                day_s=DAY_S / speedup,
+                store=store or folder / "metrics.db",
+                workers=on,
+                settings={"speedup": speedup, "grouping": grouping, "seed": seed},
+            )
+        drive(live, topology, json_file, html)
+
+
+def trace_of(
+    trace: Path | None, rate: float | None, duration_s: float | None, mean_rate: float | None, speedup: float
+) -> Trace:
+    """The trace as it will be played: a file's, rescaled, compressed and cut, or a constant rate."""
+    if (trace is None) == (rate is None):
+        raise InputError("give either --trace FILE or --rate R")
+    if trace is not None:
+        return played(load_trace(trace), mean_rate, speedup, duration_s)
+    if mean_rate is not None or speedup != 1.0:
+        raise InputError("--mean-rate and --speedup change a trace; with --rate there is none")
+    assert rate is not None
+    return constant(rate, DEFAULT_DURATION_S if duration_s is None else duration_s)
+
+
+@contextmanager
+def run_folder(app: str, resume: Path | None = None) -> Iterator[Path]:
+    """A new folder under `out/` for what a run leaves behind, gone if it cannot begin; or that of a run to carry on."""
+    if resume is not None:
+        if not (resume / "run.json").is_file():
+            raise InputError(f"--resume: no run in {str(resume)!r}, as there is no file run.json")
+        yield resume.resolve()
+        return
+    folder = new_folder(app)
+    try:
+        yield folder
+    except BaseException:
+        with suppress(OSError):  # there is something in it after all
+            folder.rmdir()
+        raise
+
+
+def new_folder(app: str) -> Path:
+    """A folder of its own under `out/`, by name and time."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    base = Path("out") / f"{app.replace(':', '-')}-{stamp}"
+    folder, number = base, 1
+    while folder.exists():
+        number += 1
+        folder = base.with_name(f"{base.name}-{number}")
+    folder.mkdir(parents=True)
+    return folder.resolve()
+
+
+def drive(live: Elastic, app: str, json_file: Path | None, html: Path | None) -> None:
+    """Run it to its end, showing how it is, then tell what it came to; Ctrl-C finishes what is in flight first."""
+    from penstock.cli.live import LiveView, tell
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
+    with LiveView(console).shown() as view, live:
+        try:
+            while not live.wait(0.25):
+                view(live)
+        except KeyboardInterrupt:
+            live.run.stop_sources()
+            live.run.wait_drained(30.0)
+        view(live)
+    summary = {"app": app, **live.summary()}
+    tell(console, summary)
+    console.print(f"events, metrics and Spark's log: {live.run.folder}", highlight=False, soft_wrap=True)
+    if json_file is not None:
+        write_text(json_file, json.dumps(summary, indent=2) + "\n")
+    if html is not None and live.store is not None:
+        from penstock.report.run import RunReport
+        from penstock.report.run_page import write_run_report  # so does matplotlib
+
+        write_run_report(html, RunReport.from_store(live.store, live.name, summary))
+        console.print(f"report: {html}", highlight=False, soft_wrap=True)

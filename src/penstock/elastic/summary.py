@@ -1,0 +1,105 @@
+"""What a run came to: one object for programs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.control.declare import declared
+from penstock.metrics.counters import OperatorCounters, ReplicaCounters, RunCounters
+from penstock.metrics.latency import LatencyHistogram
+from penstock.metrics.paper import overestimated_replicas, saved_resources, throughput_degradation
+from penstock.metrics.rows import IntervalRow
+from penstock.metrics.shares import counted_edges, source_output
+from penstock.policy.workload import Workload
+from penstock.topology import Topology
+
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+
+
+@dataclass
+class Played:
+    """Of every interval in which events entered: how many, how many left, and the replicas that were active."""
+
+    entered: list[int] = field(default_factory=list)
+    left: list[float] = field(default_factory=list)
+    replicas: list[int] = field(default_factory=list)
+
+    def add(self, row: IntervalRow) -> None:
+        """Another interval has ended."""
+        if row.entered:
+            self.entered.append(row.entered)
+            self.left.append(row.source_output)
+            self.replicas.append(row.replicas)
+
+
+def summarise(
+    topology: Topology, counters: RunCounters, played: Played, workload: Workload | None = None
+) -> dict[str, Any]:
+    """Events, latency, the papers' metrics and every operator; what is saved is known where the workload is."""
+    edges = counted_edges(counters, declared(topology))
+    done = {name: float(one.total.processed) for name, one in counters.operators.items()}
+    events = sum(counters.sources.values())
+    processed = round(source_output(counters.sources, done, edges))
+    r_over = None
+    if workload is not None:
+        r_over = overestimated_replicas(workload.peak_rate, workload.shares, workload.execution_times_s)
+    return {
+        "events": events,
+        "processed": processed,
+        "repeated": sum(one.total.repeated for one in counters.operators.values()),
+        "dropped": counters.dropped,
+        "latency_ms": _latency(counters.latency),
+        "restarts": counters.restarts,
+        "saved_resources": None if r_over is None else _number(saved_resources(played.replicas, r_over)),
+        "throughput_degradation": _number(throughput_degradation(played.entered, played.left)),
+        "processed_ratio": _number(processed / events if events else math.nan),
+        "r_over": r_over,
+        "operators": {name: _operator(one) for name, one in counters.operators.items()},
+    }
+
+
+def _operator(one: OperatorCounters) -> dict[str, Any]:
+    total = one.total
+    return {
+        "active": list(one.active),
+        "pool": one.pool,
+        "received": total.received,
+        "processed": total.processed,
+        "emitted": total.emitted,
+        "dropped": total.dropped,
+        "repeated": total.repeated,
+        "backlog": one.backlog,
+        "busy_s": round(total.busy_s, 6),
+        "cpu_s": round(total.cpu_s, 6),
+        "execution_time_ms": None if one.execution_time_s is None else round(1000 * one.execution_time_s, 4),
+        "latency_ms": _latency(total.latency),
+        **_state(total),
+        "replicas": {
+            str(number): {"received": r.received, "processed": r.processed, "busy_s": round(r.busy_s, 6)}
+            for number, r in sorted(one.replicas.items())
+        },
+    }
+
+
+def _state(total: ReplicaCounters) -> dict[str, Any]:
+    """Of an operator that keeps state: how much, and how long what moved had to wait."""
+    if not total.state_keys and not total.groups_moved:
+        return {}
+    longest = {"max": _number(total.moving.max_ms) if total.moving.count else None}
+    return {
+        "state_bytes": total.state_bytes,
+        "state_keys": total.state_keys,
+        "groups_moved": total.groups_moved,
+        "wait_ms": _latency(total.moving) | longest,
+    }
+
+
+def _latency(histogram: LatencyHistogram) -> dict[str, float | None]:
+    found = {name: _number(histogram.percentile_ms(q)) for name, q in PERCENTILES.items()}
+    return {"mean": _number(histogram.mean_ms)} | found
+
+
+def _number(value: float) -> float | None:
+    return round(value, 4) if math.isfinite(value) else None

@@ -1,0 +1,1 @@
+"""How well forecasters do on a series: split, train, then forecast, compare and learn, row by row."""

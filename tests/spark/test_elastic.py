@@ -1,0 +1,113 @@
+"""`Elastic` around any run: a session of the user's own, a policy of the user's own, a run that was there before."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import penstock
+from penstock.metrics.snapshot import Snapshot
+from penstock.metrics.store import Store
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def same(event: dict[str, int]) -> dict[str, int]:
+    return event
+
+
+def chain(folder: Path) -> penstock.Topology:
+    topology = penstock.Topology("chain", pool=3)
+    first = topology.operator("first", same, inputs=topology.source("numbers"))
+    topology.operator("end", penstock.CollectSink(folder), inputs=first, pool=2)
+    return topology
+
+
+def numbers(count: int, rate: float) -> penstock.TraceSource:
+    return penstock.TraceSource(penstock.constant(rate, count / rate), [{"n": n} for n in range(count)])
+
+
+class Growing:
+    """One replica more of `first` every interval."""
+
+    def plan(self, snapshot: Snapshot, forecast: object = None) -> penstock.Plan:
+        wanted = snapshot.operators["first"].replicas + 1
+        return penstock.Plan({"first": penstock.Target(wanted, "always more")})
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
+    """As a user makes it, in a program that does other things with Spark as well."""
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[14]").config(map=penstock.spark_settings())
+    spark = builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR").getOrCreate()
+    yield spark
+    spark.stop()
+
+
+def test_a_policy_of_ones_own_in_a_session_of_ones_own(session: SparkSession, tmp_path: Path) -> None:
+    run = penstock.Run(chain(tmp_path / "out"), numbers(1200, rate=200), spark=session)
+    with penstock.Elastic(run, Growing(), td_s=1.0, warm_up_s=1.0, store=tmp_path / "metrics.db") as live:
+        assert live.wait(60)
+    assert session.range(5).count() == 5  # the session is still the user's
+    summary = live.summary()
+    assert (summary["events"], summary["processed"], summary["dropped"]) == (1200, 1200, {})
+    assert summary["operators"]["first"]["active"] == [0, 1, 2]  # the pool bounds it
+    assert sorted(event["n"] for _, event in penstock.collected(tmp_path / "out")) == list(range(1200))
+    store = Store(str(tmp_path / "metrics.db"), must_exist=True)
+    (kept,) = store.runs()
+    reasons = {row.reason for row in store.decisions(kept.run, "first")}
+    store.close()
+    assert kept.finished_at is not None
+    assert any("always more" in reason for reason in reasons)
+
+
+def test_a_run_that_was_there_before_goes_on_without_it(session: SparkSession, tmp_path: Path) -> None:
+    run = penstock.Run(chain(tmp_path / "out"), numbers(100_000, rate=100), replicas={"end": 2}, spark=session)
+    with run:
+        with penstock.Elastic(run, "static:2", td_s=1.0, warm_up_s=0.5) as live:
+            deadline = time.monotonic() + 30
+            while len(run.active["first"]) < 2 and time.monotonic() < deadline:
+                time.sleep(0.1)
+        assert run.active == {"first": (0, 1), "end": (0, 1)}
+        before = live.counters().operators["end"].total.processed
+        assert live.summary()["operators"]["end"]["processed"] == before  # as it was when the loop ended
+        while run.counters().operators["end"].total.processed <= before:
+            assert time.monotonic() < deadline, "the run ended with the loop"
+            time.sleep(0.1)
+        run.stop_sources()
+        assert run.wait_drained(30)
+
+
+SUBMITTED = """
+import penstock, sys
+topology = penstock.Topology("mine", pool=2)
+topology.operator("end", len, inputs=topology.source("numbers"))
+source = penstock.TraceSource(penstock.constant(100, duration_s=1), [{"n": 1}])
+with penstock.Run(topology, source) as run:
+    assert run.wait(60)
+    print("master", run.spark.sparkContext.master, "processed", run.counters().operators["end"].total.processed)
+"""
+
+
+def test_what_spark_submit_was_told_is_not_overridden(tmp_path: Path) -> None:
+    """It was: a program that was submitted to a cluster ran on local[N], on the machine that submitted it."""
+    import pyspark
+
+    script = tmp_path / "app.py"
+    script.write_text(SUBMITTED)
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    here = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    paths = (str(Path(penstock.__file__).parents[1]), os.environ.get("PYTHONPATH"))
+    here["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    command = [str(submit), "--master", "local[23]", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, env=here, timeout=150, check=False)
+    assert "master local[23] processed 100" in done.stdout, done.stderr[-2000:]
