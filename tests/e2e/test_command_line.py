@@ -104,7 +104,7 @@ def test_cba_plans_ahead_over_forecasts_of_every_operator(tmp_path: Path) -> Non
 
 
 def test_a_users_own_topology(tmp_path: Path) -> None:
-    """module:topology from the current folder, its events from a file, in micro-batch mode."""
+    """module:topology from the current folder, its events from a file."""
     (tmp_path / "mine.py").write_text(
         "from penstock.sinks import CollectSink\n"
         "from penstock.topology import Topology\n"
@@ -115,7 +115,7 @@ def test_a_users_own_topology(tmp_path: Path) -> None:
         "topology.operator('end', CollectSink('collected'), inputs=loud)\n"
     )
     (tmp_path / "words.jsonl").write_text('{"word": "storm"}\n{"word": "spark"}\n')
-    arguments = ["--rate", "50", "--duration", "4", "--mode", "microbatch", "--events", "words.jsonl"]
+    arguments = ["--rate", "50", "--duration", "4", "--events", "words.jsonl"]
     process = start(tmp_path, "mine:topology", *arguments, "--json", "run.json")
     output = finished(process)
     assert process.returncode == 0, output

@@ -111,7 +111,7 @@ def test_fifty_thousand_events(tmp_path: Path, start: Start, words_driver: Modul
 def test_micro_batches(tmp_path: Path, start: Start, words_driver: ModuleType) -> None:
     """The driver is killed in the middle; changes of replicas take effect with the next batch."""
     events, rate = 8_000, 600
-    first = start(events, rate, "microbatch")
+    first = start(events, rate, "microbatch")  # the rows of a DataFrame
     await_stored(tmp_path, 2_000, first)
     first.kill()
     first.communicate()

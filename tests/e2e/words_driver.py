@@ -2,19 +2,24 @@
 
     words_driver.py FOLDER SINK EVENTS RATE MODE
 
-Started again on the same folder, it carries the run on.
+Started again on the same folder, it carries the run on. In micro-batch mode the words are the rows of a DataFrame, from
+a folder of files.
 """
 
 from __future__ import annotations
 
 import random
 import sys
+import time
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import DataFrame, SparkSession
+
 from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
+from penstock.engine.session import OWN
 from penstock.sinks import CollectSink
 from penstock.sources import TraceSource
 from penstock.topology import Topology
@@ -46,18 +51,55 @@ def topology(sink: Path) -> Topology:
     return words
 
 
+def trace(words: list[str], rate: float) -> TraceSource:
+    return TraceSource(constant(rate, len(words) / rate), [{"word": word} for word in words])
+
+
+def rows(words: list[str], at_once: int, folder: Path, spark: SparkSession) -> DataFrame:
+    """So many words in every micro-batch."""
+    folder.mkdir(exist_ok=True)
+    for start in range(0, len(words), at_once):
+        lines = (f'{{"word": "{word}"}}\n' for word in words[start : start + at_once])
+        (folder / f"{start:06}.json").write_text("".join(lines))
+    stream = spark.readStream.schema("word string").option("maxFilesPerTrigger", 1)
+    return stream.json(str(folder))
+
+
+def session() -> SparkSession:
+    builder = SparkSession.builder.master("local[8]")
+    for key, value in OWN.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def ended(run: Run, mode: str) -> bool:
+    """Whether all is done; a DataFrame does not end by itself: when nothing has come for some seconds."""
+    if mode == "realtime":
+        return run.wait(0.7)
+    before = run.counters().operators["end"].total.processed
+    time.sleep(0.7)
+    for _ in range(20):
+        if run.counters().operators["end"].total.processed > before or not before:
+            return False
+        time.sleep(0.5)
+    return True
+
+
 def main(folder: str, sink: str, events: str, rate: str, mode: str) -> None:
-    words = [{"word": word} for word in zipf_words(int(events))]
-    source = TraceSource(constant(float(rate), len(words) / float(rate)), words)
+    words, spark = zipf_words(int(events)), session() if mode == "microbatch" else None
+    kept = Path(folder).with_name("words")
+    source = trace(words, float(rate)) if spark is None else rows(words, int(rate), kept, spark)
     options = RunOptions(folder=Path(folder), mode=mode, checkpoint_every_s=5)
-    with Run(topology(Path(sink)), source, replicas={"lengthen": 2}, options=options) as run:
+    with Run(topology(Path(sink)), source, replicas={"lengthen": 2}, options=options, spark=spark) as run:
         for replicas in cycle(CHANGES):
-            if run.wait(0.7):
+            if ended(run, mode):
                 break
             run.set_replicas("count", replicas)
             print("changed", flush=True)
         total = run.fresh_counters().operators["count"].total
         print("done", total.processed, total.groups_moved, flush=True)
+    if spark is not None:
+        spark.stop()
 
 
 if __name__ == "__main__":

@@ -1,21 +1,21 @@
-"""Micro-batch mode: the same topologies, any Spark source."""
+"""Micro-batch mode: the same topologies over any streaming DataFrame."""
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
 from penstock.engine.session import OWN
 from penstock.sinks import CollectSink, collected
-from penstock.sources import FileSource, TraceSource
 from penstock.topology import Topology
-from penstock.workload import constant
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -31,14 +31,40 @@ def chain(folder: Path) -> Topology:
     return topology
 
 
-def test_replicas_change_while_batches_run(collected_in: Path) -> None:
-    source = TraceSource(constant(300, 10), [{"value": n} for n in range(3000)])
-    with Run(chain(collected_in), source, options=RunOptions(mode="microbatch", source_slots=2)) as run:
+@pytest.fixture
+def spark() -> Iterator[SparkSession]:
+    builder = SparkSession.builder.master("local[4]")
+    for key, value in OWN.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+def numbers(spark: SparkSession, folder: Path, count: int, at_once: int) -> DataFrame:
+    """Numbers in files, one file for every batch."""
+    folder.mkdir()
+    for start in range(0, count, at_once):
+        lines = (f'{{"value": {n}}}\n' for n in range(start, start + at_once))
+        (folder / f"{start:06}.json").write_text("".join(lines))
+    return spark.readStream.schema("value long").option("maxFilesPerTrigger", 1).json(str(folder))
+
+
+def await_processed(run: Run, count: int) -> None:
+    deadline = time.monotonic() + 90
+    while run.counters().operators["end"].total.processed < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def test_replicas_change_while_batches_run(collected_in: Path, tmp_path: Path, spark: SparkSession) -> None:
+    rows = numbers(spark, tmp_path / "numbers", 3000, at_once=150)
+    with Run(chain(collected_in), rows, options=RunOptions(mode="microbatch"), spark=spark) as run:
         for replicas in (3, 1, 2, 3, 1):
             run.set_replicas("double", replicas)
             run.set_replicas("end", 4 - replicas)
             time.sleep(1.5)
-        assert run.wait(90)
+        await_processed(run, 3000)
         counters = run.fresh_counters()
     got = collected(collected_in)
     assert sorted(event["double"] for _, event in got) == [2 * n for n in range(3000)]
@@ -47,31 +73,43 @@ def test_replicas_change_while_batches_run(collected_in: Path) -> None:
     assert counters.latency.count == 3000
 
 
-def test_a_file_of_events(collected_in: Path, tmp_path: Path) -> None:
-    file = tmp_path / "numbers.jsonl"
-    file.write_text("".join(f'{{"value": {n}}}\n' for n in range(5000)))
-    with Run(chain(collected_in), FileSource(file), options=RunOptions(mode="microbatch")) as run:
-        assert run.wait(90)
-    assert sorted(event["value"] for _, event in collected(collected_in)) == list(range(5000))
-
-
-def test_any_streaming_dataframe(collected_in: Path) -> None:
-    """Spark's own rate source feeds a topology; stop() finishes the batch that runs and leaves the rest."""
-    builder = SparkSession.builder.master("local[4]")
-    for key, value in OWN.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    try:
-        rows = spark.readStream.format("rate").option("rowsPerSecond", 100).load()
-        run = Run(chain(collected_in), rows, options=RunOptions(mode="microbatch"), spark=spark).start()
-        deadline = time.monotonic() + 60
-        while run.counters().operators["end"].total.processed < 500 and time.monotonic() < deadline:
-            time.sleep(0.2)
-        assert run.stop(60)
-        processed = run.counters().operators["end"].total.processed
-    finally:
-        spark.stop()
+def test_spark_s_own_rate_source(collected_in: Path, spark: SparkSession) -> None:
+    """stop() finishes the batch that runs and leaves the rest."""
+    rows = spark.readStream.format("rate").option("rowsPerSecond", 100).load()
+    run = Run(chain(collected_in), rows, options=RunOptions(mode="microbatch"), spark=spark).start()
+    await_processed(run, 500)
+    assert run.stop(60)
+    processed = run.counters().operators["end"].total.processed
     got = collected(collected_in)
     assert len(got) == processed >= 500
     assert sorted(event["value"] for _, event in got) == list(range(len(got)))
     assert all(event["double"] == 2 * event["value"] for _, event in got)
+
+
+def test_a_worker_that_dies_in_a_batch(collected_in: Path, tmp_path: Path, spark: SparkSession) -> None:
+    """The batch is done again; state counts every row once."""
+    topology = Topology("words", pool=3)
+    counted = topology.operator("count", count_or_die, inputs=topology.source("numbers"), key="parity", key_groups=8)
+    topology.operator("end", CollectSink(collected_in), inputs=counted)
+    rows = numbers(spark, tmp_path / "numbers", 600, at_once=100)
+    rows = rows.selectExpr("value", "value % 10 AS parity", f"'{tmp_path / 'died'}' AS once")
+    with Run(topology, rows, options=RunOptions(mode="microbatch"), spark=spark) as run:
+        for replicas in (3, 1, 2):
+            run.set_replicas("count", replicas)
+            time.sleep(1.0)
+        await_processed(run, 600)
+        assert run.counters().restarts == 1
+    highest: dict[int, int] = {}
+    for _, event in collected(collected_in):
+        highest[event["parity"]] = max(highest.get(event["parity"], 0), event["count"])
+    assert highest == dict.fromkeys(range(10), 60)
+
+
+def count_or_die(event: dict[str, Any], state: dict[str, int]) -> dict[str, Any]:
+    """Dies with its process at one of the events, the first time."""
+    once = Path(event["once"])
+    if event["value"] == 250 and not once.exists():
+        once.touch()
+        os._exit(1)
+    state["count"] = state.get("count", 0) + 1
+    return {"parity": event["parity"], "count": state["count"]}

@@ -26,12 +26,10 @@ def bind_sources(
             f"topology {topology.name!r}: its sources are {', '.join(topology.sources)}; "
             f"got {', '.join(given) or 'none'}"
         )
-    frames = frames_of(given)
-    if frames and (options.mode != "microbatch" or len(given) > 1):
-        raise InputError(f"source {frames[0]!r}: a DataFrame must be the only source, in mode 'microbatch'")
+    for name, source in given.items():
+        is_frame, kind = isinstance(source, DataFrame), type(source).__name__
+        if is_frame and (options.realtime or len(given) > 1):
+            raise InputError(f"source {name!r}: a DataFrame must be the only source, in mode 'microbatch'")
+        if not is_frame and not options.realtime:
+            raise InputError(f"source {name!r}: mode 'microbatch' is for a DataFrame only; got a {kind}")
     return given
-
-
-def frames_of(sources: Mapping[str, AnySource]) -> list[str]:
-    """The sources whose events are the rows of a DataFrame."""
-    return [name for name, source in sources.items() if isinstance(source, DataFrame)]

@@ -17,14 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.control.clock import SteadyClock
 from penstock.control.utilisation_feed import UtilisationFeed
 from penstock.engine.binding import AnySource, bind_sources
-from penstock.engine.driver.drain import Drain
-from penstock.engine.driver.launch import Setup
-from penstock.engine.driver.ledger import Ledger
-from penstock.engine.driver.office import Office
-from penstock.engine.driver.places import ReplicaPlace, executors_of
+from penstock.engine.driver.channel import SILENT_S, ControlServer
+from penstock.engine.driver.driver import Driver, ReplicaPlace, executors_of
 from penstock.engine.driver.routing import RoutingTable
 from penstock.engine.driver.shifts import check_pools
+from penstock.engine.driver.tally import Drain, Tally
 from penstock.engine.options import RunOptions
+from penstock.engine.plan.job import Job
 from penstock.engine.plan.layout import Layout, full_layout, lay_out
 from penstock.engine.run_file import alone_in, run_file
 from penstock.engine.session import (
@@ -41,9 +40,11 @@ from penstock.errors import EngineError, InputError
 from penstock.grouping.names import SIMULATED_ONLY
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.utilisation import Utilisation
-from penstock.topology import Topology
+from penstock.topology import ReplicaId, Topology
 
 log = logging.getLogger(__name__)
+
+SILENT_REPORTS = 20  # a process that misses so many is gone
 
 
 class Run:
@@ -70,16 +71,17 @@ class Run:
         self._file = run_file(self.options.folder, topology, self.options, secrets.token_hex(6))
         self.id = self._file.id
         self.carried_on = self._file.generation + 1  # starts of the query under earlier drivers; 0 for a new run
+        self._server = ControlServer(self.id, silent_s=max(SILENT_S, SILENT_REPORTS * self.options.report_every_s))
         self._named = dict(replicas or {})  # by the user; a policy may say with how many of the others it begins
-        self._routing = RoutingTable(topology, self._named)
-        self._ledger = Ledger(topology)
+        self._routing = RoutingTable(topology, self._named, self._server)
+        self._tally = Tally(topology)
         self._spark = spark
         self._owns_spark = spark is None
         self._own_folder = self.options.folder is None
         self._first_layout = full_layout(topology, self.options.source_slots)
         self._stopped = threading.Event()
         self.clock = SteadyClock(self._stopped)
-        self._office: Office | None = None
+        self._driver: Driver | None = None
         self._drain, self._lock = Drain(self._asked_at_the_end), contextlib.ExitStack()
         self._feed = UtilisationFeed(self.counters, self._routing.use)
 
@@ -92,7 +94,7 @@ class Run:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock.enter_context(alone_in(self.folder))
         try:
-            self._open_office(self._open_spark())
+            self._open_driver(self._open_spark())
             if any(operator.grouping == "load_balancing" for operator in self.topology.operators.values()):
                 self._feed.start()
         except BaseException as error:
@@ -105,20 +107,20 @@ class Run:
         """Before the start: have so many replicas active at first, of operators for which the user named none."""
         if self.started:
             raise EngineError("the run has been started: set_replicas changes how many are active")
-        self._routing = RoutingTable(self.topology, {**replicas, **self._named})
+        self._routing = RoutingTable(self.topology, {**replicas, **self._named}, self._server)
         self._feed = UtilisationFeed(self.counters, self._routing.use)
 
     def stop(self, timeout_s: float = 30.0) -> bool:
         """Stop the sources, finish what is in flight within the time, end the query; whether all was finished."""
-        if self._office is None or self._stopped.is_set():
+        if self._driver is None or self._stopped.is_set():
             return True
         finished = False
         try:
             self.stop_sources()
             finished = self.failure is None and self.wait_drained(timeout_s)
             if finished:
-                self._routing.change(closing=True)
-                self._office.ask_all(2.0)
+                self._driver.close_operators()
+                self._driver.ask_all(2.0)
             else:
                 log.warning("stop: events were still in flight after %g s", timeout_s)
         finally:
@@ -127,13 +129,13 @@ class Run:
 
     def stop_sources(self) -> None:
         """Let no more events in; what is in flight goes on."""
-        if self._office is not None:
-            self._office.stop_sources()
+        if self._driver is not None:
+            self._driver.stop_sources()
 
     @property
     def started(self) -> bool:
         """Whether it has been started, and perhaps ended since."""
-        return self._office is not None
+        return self._driver is not None
 
     def stopped(self) -> bool:
         """Whether the run has ended."""
@@ -179,15 +181,13 @@ class Run:
         finishes what it has. If the next is not ready in time, everything goes on as it was, and an EngineError says
         so.
         """
-        if not self.options.realtime:
-            raise InputError("pools: in micro-batch mode every batch is laid out anew over the active replicas")
-        office = self._at_work
+        driver = self._at_work
         check_pools(self.topology, pools, self.active)
-        return office.rota.take_over(lay_out(self.topology, pools, self.options.source_slots))
+        return driver.work.take_over(lay_out(self.topology, pools, self.options.source_slots))
 
     def wait_settled(self, timeout_s: float) -> bool:
         """Wait until no earlier shift is at work any more; False if the time is over first."""
-        return self._office is None or self._office.rota.wait_settled(timeout_s)
+        return self._driver is None or self._driver.work.wait_settled(timeout_s)
 
     @property
     def pools(self) -> dict[str, tuple[int, ...]]:
@@ -201,29 +201,29 @@ class Run:
 
     def counters(self) -> RunCounters:
         """What the run has done so far, as of the replicas' last reports."""
-        restarts = self._office.rota.restarts if self._office is not None else 0
-        return self._ledger.counters(self.clock.now(), self._routing.active, restarts)
+        restarts = self._driver.work.restarts if self._driver is not None else 0
+        return self._tally.counters(self.clock.now(), self._routing.active, restarts)
 
     def fresh_counters(self, timeout_s: float = 0.5) -> RunCounters:
         """The counters after asking every replica to report now; those that do not answer in time show by their age."""
         self._at_work.ask_all(timeout_s)
         return self.counters()
 
-    def places(self) -> dict[tuple[str, int], ReplicaPlace]:
+    def places(self) -> dict[ReplicaId, ReplicaPlace]:
         """On which executor, host and process each replica sits."""
         executors = executors_of(self._spark, self._layout) if self._spark is not None else {}
         return {
             key: ReplicaPlace(executors.get(key), place.host, place.pid, place.batch)
-            for key, place in self._ledger.places().items()
+            for key, place in self._tally.places().items()
         }
 
-    def hosts(self) -> dict[tuple[str, int], str]:
+    def hosts(self) -> dict[ReplicaId, str]:
         """Where each replica sits, as it said itself: its worker, or its machine. Asks Spark nothing."""
-        return {key: place.host for key, place in self._ledger.places().items()}
+        return {key: place.host for key, place in self._tally.places().items()}
 
     def online_states(self) -> dict[str, dict[str, int]]:
         """For each operator whose grouping is online shuffle: how many of those who send to it are in which state."""
-        return self._office.online_states() if self._office is not None else {}
+        return self._driver.online_states() if self._driver is not None else {}
 
     def cut_channel(self, cut: bool) -> None:
         """Break the control channel, or let it come back: a fault, for tests."""
@@ -239,25 +239,25 @@ class Run:
     @property
     def epoch_s(self) -> float | None:
         """When the sources began."""
-        return self._routing.current.epoch_s
+        return self._driver.epoch_s if self._driver is not None else None
 
     @property
     def failure(self) -> EngineError | None:
         """Why the run has ended for good, if it has."""
-        return self._office.rota.failure if self._office is not None else None
+        return self._driver.work.failure if self._driver is not None else None
 
     # ── parts ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
-    def _at_work(self) -> Office:
-        if self._office is None:
+    def _at_work(self) -> Driver:
+        if self._driver is None:
             raise EngineError("the run has not been started")
-        return self._office
+        return self._driver
 
     @property
     def _layout(self) -> Layout:
         """Of the shift at work."""
-        return self._office.rota.current.layout if self._office is not None else self._first_layout
+        return self._driver.work.layout if self._driver is not None else self._first_layout
 
     def _open_spark(self) -> SparkSession:
         needed = self._first_layout.tasks if self.options.realtime else 1
@@ -270,10 +270,10 @@ class Run:
         await_slots(self._spark, needed, self.options.executors, self.options.slots_within_s)
         return self._spark
 
-    def _open_office(self, spark: SparkSession) -> None:
-        setup = Setup(self.topology, self.sources, self.options, spark, self.folder)
-        self._office = Office(setup, self._file, self._routing, self._ledger, self.clock)
-        self._office.open(self._first_layout)
+    def _open_driver(self, spark: SparkSession) -> None:
+        job = Job(self.id, self.topology, self.sources, self.options, spark, self.folder)
+        self._driver = Driver(job, self._file, self._server, self._routing, self._tally, self.clock)
+        self._driver.open(self._first_layout)
 
     def _all_sent(self) -> bool:
         sent = self.counters().sources
@@ -294,7 +294,7 @@ class Run:
 
     def _asked(self) -> RunCounters | None:
         self._raise_if_failed()
-        return self.counters() if self._at_work.ask_all(1.0) and self._at_work.all_sent() else None
+        return self.counters() if self._at_work.ask_all(1.0) and self._at_work.work.all_sent() else None
 
     def _asked_at_the_end(self) -> RunCounters | None:
         counters = self._asked()
@@ -303,13 +303,12 @@ class Run:
     def _shut_down(self) -> None:
         self._stopped.set()
         self._feed.stop()
-        if self._office is not None:
-            self._office.end()
+        if self._driver is not None:
+            self._driver.end()
         if self._owns_spark and self._spark is not None:
             with contextlib.suppress(Exception):
                 self._spark.stop()
-        if self._office is not None:
-            self._office.close()
+        self._server.stop()
         self._lock.close()
         if self._own_folder and self.failure is None:
             shutil.rmtree(self.folder, ignore_errors=True)

@@ -87,10 +87,3 @@ def alone_in(folder: Path) -> Iterator[None]:
         if not held:
             raise EngineError(f"{folder}: another driver is at work on this run; one that hangs must be stopped first")
         yield
-
-
-def next_batch(checkpoint: Path) -> int:
-    """The batch that Spark does next from this checkpoint: the one after the last that was committed."""
-    commits = checkpoint / "commits"
-    done = [int(file.name) for file in commits.iterdir() if file.name.isdecimal()] if commits.is_dir() else []
-    return max(done, default=-1) + 1

@@ -13,9 +13,8 @@ from typing import Protocol
 from penstock.engine.run import Run
 from penstock.errors import EngineError, InputError
 from penstock.infra.executors import SETTINGS
-from penstock.infra.ports import Workers
 from penstock.infra.standalone import StandaloneCluster
-from penstock.infra.worker import Worker, WorkerSize, WorkerState
+from penstock.infra.worker import Worker, Workers, WorkerSize, WorkerState
 
 log = logging.getLogger(__name__)
 

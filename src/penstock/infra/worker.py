@@ -1,12 +1,13 @@
-"""A worker, as the managers see it."""
+"""A worker, as the managers see it, and what they need of whoever runs the workers."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Protocol
 
 from penstock.errors import InputError
 
@@ -76,3 +77,29 @@ def executor_here(environment: Mapping[str, str] | None = None, folder: Path | N
         return told
     here = folder or Path.cwd()
     return here.name if here.name.isdecimal() and here.parent.name.startswith("app-") else None
+
+
+class Workers(Protocol):
+    """Starts, drains and stops workers. Every call returns at once; `list` shows what has come of it."""
+
+    @property
+    def seconds(self) -> float:
+        """Worker-seconds so far."""
+
+    def list(self) -> Sequence[Worker]:
+        """The workers that start, are available or drain; the oldest first."""
+
+    def sizes(self) -> Mapping[str, Sequence[WorkerSize]]:
+        """What can be started, by region."""
+
+    def add(self, region: str, size: WorkerSize) -> str:
+        """Start a worker; its name."""
+
+    def drain(self, name: str) -> None:
+        """Put nothing more on it."""
+
+    def restore(self, name: str) -> None:
+        """Make a draining worker available again."""
+
+    def remove(self, name: str) -> None:
+        """Stop it."""

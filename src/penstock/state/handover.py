@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.state.key_groups import Owners, reassigned
-
-Partition = tuple[str, int]  # a source and its slot, or an operator and its replica
+from penstock.state.owners import Owners, reassigned
+from penstock.topology.replica_id import ReplicaId
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +83,11 @@ class SendingSide:
 class ReceivingSide:
     """What a replica owns, gives and takes, within one batch."""
 
-    def __init__(self, replica: int, table: Table, senders: Iterable[Partition]) -> None:
+    def __init__(self, replica: int, table: Table, senders: Iterable[ReplicaId]) -> None:
         self._replica = replica
         self._senders = frozenset(senders)
         self._table = table
-        self._marked: dict[int, set[Partition]] = {}
+        self._marked: dict[int, set[ReplicaId]] = {}
         self._ended = False
         self._to_lose: frozenset[int] = frozenset()
         self._to_gain: frozenset[int] = frozenset()
@@ -111,7 +110,7 @@ class ReceivingSide:
                 self.taken = table.version
         self._table = table
 
-    def mark(self, version: int, sender: Partition) -> None:
+    def mark(self, version: int, sender: ReplicaId) -> None:
         """A sender's marker has come: what it sends from now on follows that version."""
         self._marked.setdefault(version, set()).add(sender)
 

@@ -16,31 +16,35 @@ import pytest
 
 from penstock.engine.driver.channel import ControlServer
 from penstock.engine.plan.layout import lay_out
-from penstock.engine.plan.program import Channel, Limits, Program, edges_of
+from penstock.engine.plan.program import DriverAddress, Limits, Program, edges_of
 from penstock.engine.protocol.bundle import Events, Header, Unpacker, pack, read_header
 from penstock.engine.protocol.messages import (
     BatchEnd,
     Halted,
+    OnlineNews,
     OperatorRouting,
     Position,
     Question,
     Reports,
     Routing,
     StartQuery,
+    TablesQuery,
 )
+from penstock.engine.protocol.progress import Progress
 from penstock.engine.worker import agent as agents
 from penstock.engine.worker import lifecycle
 from penstock.engine.worker.agent import Agent
 from penstock.engine.worker.replica import OperatorReplica
 from penstock.metrics.counters import ReplicaCounters
 from penstock.state.handover import Table
-from penstock.state.key_groups import first_owners
+from penstock.state.owners import first_owners
 from penstock.topology import Topology
 from penstock.topology.event_type import event_type
 
 from ..waiting import until
+from . import made
 
-NOWHERE = Channel("127.0.0.1", 1, b"", 60.0)
+NOWHERE = DriverAddress("127.0.0.1", 1, b"", 60.0)
 
 
 class Batch:
@@ -105,7 +109,7 @@ def bundle(events: list[Any], *, sender: int = 0, first: int = 0, born: float | 
 def program_of(
     topology: Topology,
     *,
-    channel: Channel = NOWHERE,
+    address: DriverAddress = NOWHERE,
     run: str = "run",
     active: Mapping[str, tuple[int, ...]] | None = None,
     sources: Mapping[str, Any] | None = None,
@@ -125,9 +129,8 @@ def program_of(
     settings: dict[str, Any] = {
         "run": run,
         "generation": 0,
-        "realtime": True,
         "layout": lay_out(topology, pools, slots),
-        "channel": channel,
+        "driver": address,
         "limits": Limits(),
         "edges": edges_of(topology),
         "senders": (*topology.sources, *topology.operators),
@@ -143,19 +146,24 @@ class Driver:
 
     def __init__(self) -> None:
         self.run = secrets.token_hex(4)
-        self.secret = secrets.token_bytes(32)
-        self.server = ControlServer(self.run, self.secret, "127.0.0.1")
+        self.server = ControlServer(self.run)
+        self.secret = self.server.secret
         self.heard: list[Reports] = []
         self.questions: list[Question] = []
         self.starts: dict[tuple[str, int], int] = {}  # where each source slot's batch begins
         self.until: int | None = None  # where another shift has taken over
         self.halt_at: int | None = None  # where a slot that says it has halted is to halt
-        self.server.on_reports = self.heard.append
-        self.server.on_question = self._answer
-        self.port = self.server.start()
+        self.port = self.server.start("127.0.0.1", self)
         self.agents: list[Agent] = []
 
-    def _answer(self, question: Question) -> Position:
+    def hear(self, reports: Reports) -> list[OnlineNews]:
+        self.heard.append(reports)
+        return []
+
+    def tables(self, question: TablesQuery) -> dict[str, Table]:
+        return {}
+
+    def answer(self, question: Question) -> Position:
         self.questions.append(question)
         if isinstance(question, StartQuery):
             return Position(question.batch, self.starts.get((question.source, question.slot), 0), self.until)
@@ -169,19 +177,20 @@ class Driver:
     def halts(self) -> list[Halted]:
         return [question for question in self.questions if isinstance(question, Halted)]
 
-    def channel(self, *, secret: bytes | None = None, report_every_s: float = 60.0) -> Channel:
-        return Channel("127.0.0.1", self.port, self.secret if secret is None else secret, report_every_s)
+    def address(self, *, secret: bytes | None = None, report_every_s: float = 60.0) -> DriverAddress:
+        return DriverAddress("127.0.0.1", self.port, self.secret if secret is None else secret, report_every_s)
 
-    def agent(self, **channel: Any) -> Agent:
+    def agent(self, **address: Any) -> Agent:
         """A replica process's end of the channel, in this process."""
-        agent = Agent(self.run, self.channel(**channel), Routing(0, {}))
+        agent = Agent(self.run, self.address(**address), Routing(0, {}))
         self.agents.append(agent)
         return agent
 
-    def program(self, topology: Topology, *, routing: Mapping[str, Any] | None = None, **changes: Any) -> Program:
-        """A program of this run; its routing, with these changes, is published."""
-        program = program_of(topology, channel=self.channel(), run=self.run, **changes)
-        self.server.publish(Routing(1, dict(program.routing), **routing or {}))
+    def program(self, topology: Topology, *, progress: Progress | None = None, **changes: Any) -> Program:
+        """A program of this run; its routing is published, and how far the run is."""
+        program = program_of(topology, address=self.address(), run=self.run, **changes)
+        self.server.publish(progress or made.progress(1, epoch_s=None))
+        self.server.publish(Routing(1, dict(program.routing)))
         return program
 
     def latest(self, operator: str, replica: int = 0) -> ReplicaCounters | None:
@@ -197,7 +206,7 @@ class Driver:
         """End the server and all agents of the run."""
         mine = [*self.agents, *([one] if (one := agents._agents.get(self.run)) else [])]
         for agent in mine:
-            agent.routing = Routing(1 << 40, {}, closing=True)
+            agent.progress = made.progress(1 << 40, closing=True)
         self.server.stop()
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.engine.protocol.messages import OperatorRouting, Report, Routing
-from penstock.engine.worker.agent import Role
+from penstock.engine.protocol.messages import Notice, OperatorRouting, Report, Routing
+from penstock.engine.protocol.progress import Phase, Progress, ShiftState
+from penstock.engine.worker.role import Role
 from penstock.metrics.counters import ReplicaCounters
 from penstock.topology import Context, Topology
 
@@ -47,5 +48,23 @@ def role(operator: str = "clean", **counters: Any) -> Role:
     return Role(Report(0, 0, operator, 0, ReplicaCounters(**counters)), lambda _: None)
 
 
-def routing(version: int, **changes: Any) -> Routing:
-    return Routing(version, {"clean": OperatorRouting((0, version))}, **changes)
+def routing(version: int) -> Routing:
+    return Routing(version, {"clean": OperatorRouting((0, version))})
+
+
+LONG_AGO = 1000.0
+
+
+def progress(
+    version: int, phase: Phase = Phase.SENDING, *, shift: int = 0, epoch_s: float | None = LONG_AGO, **changes: Any
+) -> Progress:
+    """One shift at work, in that phase since this version."""
+    since = 0 if phase is Phase.SENDING else version
+    return Progress(version, {shift: ShiftState(phase, since)}, epoch_s, **changes)
+
+
+class Published(list[Notice]):
+    """What was published, in order."""
+
+    def publish(self, message: Notice) -> None:
+        self.append(message)

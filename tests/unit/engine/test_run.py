@@ -58,7 +58,7 @@ def test_what_needs_replicas_at_work_is_refused(run: Run, ask: Callable[[Run], o
 @pytest.mark.parametrize("all_sent", [True, False])
 def test_nothing_is_drained_before_all_has_been_sent(run: Run, all_sent: bool) -> None:
     """A query that has just been started again has counters of zero, and all of its batch still to send."""
-    rota = SimpleNamespace(failure=None, restarts=0)
-    office = SimpleNamespace(rota=rota, ask_all=lambda _: True, all_sent=lambda: all_sent)
-    run._office = office  # type: ignore[assignment]
+    work = SimpleNamespace(failure=None, restarts=0, all_sent=lambda: all_sent)
+    driver = SimpleNamespace(work=work, ask_all=lambda _: True)
+    run._driver = driver  # type: ignore[assignment]
     assert run.wait_drained(0.3) is all_sent

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from penstock.grouping.base import Receivers, Sender
 from penstock.grouping.online_shuffle import OnlineShuffle, OnlineShuffleOptions, Sketch
-from penstock.grouping.online_shuffle.replica import answer, execute, sketchers
 from penstock.grouping.online_shuffle.scheduler import choose, set_active, take_reply, take_sketch
+from penstock.grouping.online_shuffle.sketchers import answer, execute, sketchers
 from penstock.grouping.online_shuffle.state import Schedulers, enlarged, schedulers
 from penstock.workload.keys import value_times, zipf_keys
 

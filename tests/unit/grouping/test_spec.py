@@ -117,20 +117,20 @@ import msgspec
 from penstock.engine.protocol.bundle import Keys
 from penstock.engine.online.mailbox import Mailbox
 from penstock.engine.protocol.messages import Report
-from penstock.engine.online.online_replica import OnlineReplica
+from penstock.engine.online.receiver import OnlineReceiver
 from penstock.grouping import Receivers, Sender, kernels, make_grouping, warm_up
-from penstock.grouping.online_shuffle import OnlineShuffleOptions, Sketch, replica, scheduler
+from penstock.grouping.online_shuffle import OnlineShuffleOptions, Sketch, scheduler, sketchers
 from penstock.metrics.counters import ReplicaCounters
 
 def compiled():
-    modules = (kernels, replica, scheduler)
+    modules = (kernels, scheduler, sketchers)
     return sum(len(getattr(one, "signatures", ())) for module in modules for one in vars(module).values())
 
 warm_up()
 before = compiled()
 options, mail = OnlineShuffleOptions(window=2, mu=9.0), Mailbox()
 shuffle = make_grouping("online_shuffle", Sender(1, 2), "size", options)
-online = OnlineReplica([("source", 0)], options, mail)
+online = OnlineReceiver([("source", 0)], options, mail)
 shuffle.update(Receivers((1, 0)))
 for count in (1, 8):
     events = [{"size": n} for n in range(count)]

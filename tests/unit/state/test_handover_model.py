@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from penstock.state.codec import Codec
-from penstock.state.handover import Coordinator, Partition, ReceivingSide, SendingSide, Table
-from penstock.state.key_groups import first_owners
+from penstock.state.handover import Coordinator, ReceivingSide, SendingSide, Table
 from penstock.state.keyed_state import KeyedState
+from penstock.state.owners import first_owners
 from penstock.state.segments import Compaction, SegmentName, newest_first
+from penstock.topology import ReplicaId
 
 GROUPS, REPLICAS, KEYS = 3, 3, 4
-SENDERS: list[Partition] = [("words", 0), ("names", 0)]
+SENDERS: list[ReplicaId] = [("words", 0), ("names", 0)]
 
 senders = st.sampled_from(range(len(SENDERS)))
 replicas = st.sampled_from(range(REPLICAS))

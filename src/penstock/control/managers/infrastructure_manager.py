@@ -11,8 +11,7 @@ from penstock.control.managers.diary import Diary, Entry
 from penstock.control.managers.ledger import SlotLedger
 from penstock.control.managers.region_manager import RegionManager, Wish, WorkerProposal
 from penstock.errors import InputError, PenstockError
-from penstock.infra.ports import Workers
-from penstock.infra.worker import WorkerState
+from penstock.infra.worker import Workers, WorkerState
 
 NAME = "infrastructure"
 

@@ -13,7 +13,7 @@ from penstock.control.managers.ledger import Seat, SlotLedger
 from penstock.control.managers.region_manager import RegionManager, RegionRules
 from penstock.control.managers.token_bucket import TokenBucket
 from penstock.errors import InputError
-from penstock.infra.ports import Workers
+from penstock.infra.worker import Workers
 from penstock.policy.base import Policy
 
 

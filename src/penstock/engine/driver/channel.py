@@ -1,4 +1,4 @@
-"""The driver's end of the control channel: hears the replicas' reports, tells them the routing."""
+"""The driver's end of the control channel: hears what replicas report and ask, tells them what has changed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.engine.protocol.messages import (
     LENGTH,
@@ -17,12 +17,13 @@ from penstock.engine.protocol.messages import (
     BatchEnd,
     Halted,
     Hello,
+    Notice,
     OnlineNews,
+    Poll,
     Position,
     Proof,
     Question,
     Reports,
-    Routing,
     StartQuery,
     Tables,
     TablesQuery,
@@ -39,49 +40,78 @@ HANDSHAKE_FRAME_BYTES = 4096
 SILENT_S = 10.0  # a process that says nothing for this long is gone
 
 
+class Publisher(Protocol):
+    """Tells all replicas something."""
+
+    def publish(self, message: Notice) -> None:
+        """Tell those that are connected now, and the last of its kind whoever connects later."""
+
+
+class Listener(Protocol):
+    """What the driver makes of what replicas say; called on the server's thread."""
+
+    def hear(self, reports: Reports) -> Iterable[OnlineNews]:
+        """Take reports; what to answer."""
+
+    def answer(self, question: Question) -> Position:
+        """What a source slot wants to know, or to have kept."""
+
+    def tables(self, question: TablesQuery) -> dict[str, Table]:
+        """Who owns which key groups as a batch begins, or ends."""
+
+
 class ControlServer:
     """A TCP server on a thread of its own; every connection is one replica's process."""
 
-    def __init__(self, run: str, secret: bytes, host: str, *, silent_s: float = SILENT_S, alone: bool = False) -> None:
+    def __init__(self, run: str, *, silent_s: float = SILENT_S) -> None:
         self._run = run
         self._silent_s = silent_s  # who says nothing for so long is gone, with its machine or not
-        self._alone = alone  # there may be times without any process
-        self._secret = secret
-        self._host = host
-        self._loop = asyncio.new_event_loop()
+        self.secret = secrets.token_bytes(32)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._listener: Listener
         self._connections: set[asyncio.StreamWriter] = set()
         self._writers: dict[asyncio.StreamWriter, int] = {}  # those let in, and the last poll each has answered
-        self._routing: Routing | None = None
+        self._latest: dict[type[Notice], Notice] = {}
+        self._polls, self._polling = 0, threading.Lock()
         self._port = 0
         self._complaints: set[str] = set()
         self._paused = False
         self._error: OSError | None = None
-        self.on_reports: Callable[[Reports], Iterable[OnlineNews] | None] = lambda _: None  # returns what to answer
-        self.on_question: Callable[[Question], Position] = lambda asked: Position(asked.batch, 0)
-        self.on_tables: Callable[[TablesQuery], dict[str, Table]] = lambda _: {}
 
-    def start(self) -> int:
+    def start(self, host: str, listener: Listener) -> int:
         """Listen; the port."""
+        self._listener, self._loop = listener, asyncio.new_event_loop()
         ready = threading.Event()
-        threading.Thread(target=self._serve, args=(ready,), name="penstock-control", daemon=True).start()
+        serving = threading.Thread(
+            target=self._serve, args=(self._loop, host, ready), name="penstock-control", daemon=True
+        )
+        serving.start()
         ready.wait()
         if self._error is not None:
-            raise EngineError(f"the control channel cannot listen on {self._host}: {self._error}")
+            raise EngineError(f"the control channel cannot listen on {host}: {self._error}")
         return self._port
 
     def stop(self) -> None:
         """Close all connections and the server."""
-        self._soon(self._loop.stop)
+        if self._loop is not None:
+            self._soon(self._loop.stop)
 
-    def publish(self, routing: Routing) -> None:
-        """Tell every replica the routing, now and whenever one connects."""
-        self._routing = routing
-        self._soon(self._broadcast, routing)
+    def publish(self, message: Notice) -> None:
+        """Tell those that are connected now, and the last of its kind whoever connects later."""
+        self._latest[type(message)] = message
+        self._soon(self._broadcast, message)
 
-    def answered(self, poll: int) -> bool:
-        """Whether every connected process has reported since that poll."""
+    def poll(self) -> int:
+        """Ask every process to report at once; the number of the poll."""
+        with self._polling:
+            self._polls += 1
+            self.publish(Poll(self._polls))
+            return self._polls
+
+    def answered(self, poll: int, least: int = 1) -> bool:
+        """Whether every connected process, and at least so many, has reported since that poll."""
         seen = list(self._writers.values())
-        return min(seen) >= poll if seen else self._alone
+        return len(seen) >= least and all(one >= poll for one in seen)
 
     def cut(self, paused: bool) -> None:
         """Break all connections and refuse new ones until called with False: a fault, for tests."""
@@ -91,40 +121,41 @@ class ControlServer:
 
     def _soon(self, call: Callable[..., None], *values: Any) -> None:
         with contextlib.suppress(RuntimeError):  # stopped: nobody is left to be told
-            self._loop.call_soon_threadsafe(call, *values)
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(call, *values)
 
     def _hang_up(self) -> None:
         for writer in self._connections:
             writer.close()
 
-    def _serve(self, ready: threading.Event) -> None:
-        asyncio.set_event_loop(self._loop)
+    def _serve(self, loop: asyncio.AbstractEventLoop, host: str, ready: threading.Event) -> None:
+        asyncio.set_event_loop(loop)
         try:
-            server = self._loop.run_until_complete(asyncio.start_server(self._converse, self._host, 0, backlog=1024))
+            server = loop.run_until_complete(asyncio.start_server(self._converse, host, 0, backlog=1024))
             self._port = server.sockets[0].getsockname()[1]
         except OSError as error:
             self._error = error
-            self._loop.close()
+            loop.close()
             return
         finally:
             ready.set()
-        self._loop.run_forever()
-        self._shut_down(server)
+        loop.run_forever()
+        self._shut_down(loop, server)
 
-    def _shut_down(self, server: asyncio.Server) -> None:
+    def _shut_down(self, loop: asyncio.AbstractEventLoop, server: asyncio.Server) -> None:
         """Let nobody in any more and hang up on everyone, also on those who have only just been accepted."""
         self._paused = True
         for listening in server.sockets:
-            self._loop.remove_reader(listening.fileno())
-        while tasks := asyncio.all_tasks(self._loop):
+            loop.remove_reader(listening.fileno())
+        while tasks := asyncio.all_tasks(loop):
             self._hang_up()
-            self._loop.run_until_complete(asyncio.wait(tasks))
+            loop.run_until_complete(asyncio.wait(tasks))
         server.close()
-        self._loop.run_until_complete(asyncio.sleep(0))  # a connection closes one turn after it was asked to
-        self._loop.close()
+        loop.run_until_complete(asyncio.sleep(0))  # a connection closes one turn after it was asked to
+        loop.close()
 
-    def _broadcast(self, routing: Routing) -> None:
-        data = frame(routing)
+    def _broadcast(self, message: Notice) -> None:
+        data = frame(message)
         for writer in self._writers:
             writer.write(data)
 
@@ -134,8 +165,8 @@ class ControlServer:
             async with asyncio.timeout(HANDSHAKE_TIMEOUT_S):
                 await self._shake_hands(reader, writer)
             self._writers[writer] = -1
-            if self._routing is not None:
-                writer.write(frame(self._routing))
+            for notice in list(self._latest.values()):
+                writer.write(frame(notice))
             while True:
                 async with asyncio.timeout(self._silent_s):
                     message = await _receive(reader, MAX_FRAME_BYTES)
@@ -160,20 +191,20 @@ class ControlServer:
         challenge = secrets.token_bytes(32)
         writer.write(frame(Hello(self._run, challenge)))
         answer = await _receive(reader, HANDSHAKE_FRAME_BYTES)
-        expected = proof(self._secret, b"replica", challenge)
+        expected = proof(self.secret, b"replica", challenge)
         if not isinstance(answer, Proof) or not hmac.compare_digest(answer.answer, expected):
             raise PermissionError("wrong secret")
-        writer.write(frame(Proof(proof(self._secret, b"driver", hello.challenge))))
+        writer.write(frame(Proof(proof(self.secret, b"driver", hello.challenge))))
 
     def _take(self, message: Any, writer: asyncio.StreamWriter) -> None:
         if isinstance(message, Reports):
-            for news in self.on_reports(message) or ():
+            for news in self._listener.hear(message):
                 writer.write(frame(news))
             self._writers[writer] = message.poll
         elif isinstance(message, StartQuery | BatchEnd | Halted):
-            writer.write(frame(self.on_question(message)))
+            writer.write(frame(self._listener.answer(message)))
         elif isinstance(message, TablesQuery):
-            writer.write(frame(Tables(message.batch, message.ending, self.on_tables(message))))
+            writer.write(frame(Tables(message.batch, message.ending, self._listener.tables(message))))
 
 
 async def _receive(reader: asyncio.StreamReader, limit: int) -> Any:

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 
 from penstock.engine.driver.routing import RoutingTable
 from penstock.engine.protocol.messages import Reports, TablesQuery
-from penstock.engine.protocol.numbers import shift_of
+from penstock.engine.protocol.progress import shift_of
 from penstock.errors import EngineError
 from penstock.state.files import StateFiles
 from penstock.state.handover import Coordinator, Table
+from penstock.topology import ReplicaId
 
 log = logging.getLogger(__name__)
 
@@ -24,19 +25,25 @@ Coordinators = dict[str, Coordinator]
 class Handovers:
     """Hears what replicas have handed over and taken; a thread looks after what takes too long."""
 
-    def __init__(self, routing: RoutingTable, files: Mapping[str, StateFiles], timeout_s: float) -> None:
+    def __init__(
+        self,
+        routing: RoutingTable,
+        files: Mapping[str, StateFiles],
+        timeout_s: float,
+        roll_back: Callable[[], None],
+    ) -> None:
         self._routing = routing
         self._files = files
         self._timeout_s = timeout_s
+        self._roll_back = roll_back
         self._begun: dict[int, tuple[tuple[int, int], dict[str, Table]]] = {}  # by shift: the last batch that began
         self._written: set[tuple[int, str, int]] = set()  # generation, operator, replica
         self._ended: dict[tuple[int, int, str], Table] = {}
         self._since: dict[str, tuple[tuple[int, int], float]] = {}  # the change that goes on, how far, and since when
-        self._processed: dict[tuple[str, int], int] = {}  # by replicas of operators with state, in their last batch
+        self._processed: dict[ReplicaId, int] = {}  # by replicas of operators with state, in their last batch
         self._taken: dict[str, int] = {}  # what was handed over before this version has been removed
         self._clean = threading.Event()
         self._stopped = threading.Event()
-        self.roll_back: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         """Begin to look."""
@@ -82,12 +89,9 @@ class Handovers:
         """Let changes begin again."""
         self._routing.coordinate(_release)
 
-    def write(self, generation: int, replicas: Iterable[tuple[str, int]], timeout_s: float) -> bool:
-        """Have those of the replicas that keep state write it; whether all have within the time."""
+    def await_written(self, generation: int, replicas: Iterable[ReplicaId], timeout_s: float) -> bool:
+        """Whether those of the replicas that keep state have written it within the time, in this generation."""
         wanted = {(generation, name, replica) for name, replica in replicas if name in self._files}
-        if not wanted:
-            return True
-        self._routing.change(over=generation)
         deadline = time.monotonic() + timeout_s
         while not wanted <= self._written:
             if time.monotonic() > deadline or self._stopped.is_set():
@@ -100,9 +104,9 @@ class Handovers:
         self._begun.pop(shift, None)
 
     def settle(self) -> None:
-        """Micro-batch: what was wished for is so, from the next batch on."""
+        """While no batch is at work, and nobody looks: what was wished for is so."""
         self._routing.coordinate(_begin)
-        self._clean.set()
+        self._try(self._remove)
 
     def hear(self, reports: Reports) -> None:
         """Take what replicas say that they have given and got, and how far they are."""
@@ -116,10 +120,13 @@ class Handovers:
 
     def _watch(self) -> None:
         while not self._stopped.wait(LOOK_EVERY_S):
-            try:
-                self._look(time.monotonic())
-            except Exception as error:  # a full disk, a folder that is gone: the next look may do better
-                log.warning("state: %s", error)
+            self._try(lambda: self._look(time.monotonic()))
+
+    def _try(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except Exception as error:  # a full disk, a folder that is gone: the next time may do better
+            log.warning("state: %s", error)
 
     def _look(self, now_s: float) -> None:
         late = {name: one for name, one in self._moving().items() if self._is_late(name, *one, now_s)}
@@ -129,11 +136,15 @@ class Handovers:
                 *(name, sorted(table.moved), self._timeout_s, list(missing)),
             )
         if late:
-            self.roll_back()
+            self._roll_back()
         if self._clean.is_set():
             self._clean.clear()
-            for files in self._files.values():
-                files.clean()
+            self._remove()
+
+    def _remove(self) -> None:
+        """Remove the files of batches that will not be done again."""
+        for files in self._files.values():
+            files.clean()
 
     def _moving(self) -> dict[str, tuple[Table, tuple[int, ...]]]:
         """The changes that go on, and whom they wait for; what has been taken is removed."""

@@ -1,18 +1,19 @@
-"""The routing in force, as the driver keeps it: which replicas are active, how used they are, whether sources run."""
+"""The routing in force, as the driver keeps it: which replicas are active, who owns key groups, how used they are."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
-from penstock.engine.protocol.messages import OperatorRouting, Routing
+from penstock.engine.driver.channel import Publisher
+from penstock.engine.protocol.messages import OperatorRouting, Routing, Used, Utilisations
 from penstock.errors import InputError
 from penstock.metrics.utilisation import Utilisation
 from penstock.state.handover import Coordinator, Table
-from penstock.state.key_groups import first_owners
+from penstock.state.owners import first_owners
 from penstock.topology import Topology
 
 T = TypeVar("T")
@@ -21,8 +22,9 @@ T = TypeVar("T")
 class RoutingTable:
     """Every change makes a new version and is published at once."""
 
-    def __init__(self, topology: Topology, replicas: Mapping[str, int | Sequence[int]]) -> None:
+    def __init__(self, topology: Topology, replicas: Mapping[str, int | Sequence[int]], publisher: Publisher) -> None:
         self._topology = topology
+        self._publisher = publisher
         self._lock = threading.Lock()
         for name in replicas:
             topology[name]
@@ -34,7 +36,7 @@ class RoutingTable:
         }
         operators = {name: OperatorRouting(active, table=self._table(name)) for name, active in first.items()}
         self.current = Routing(1, operators)
-        self.on_change: Callable[[Routing], None] = lambda _: None
+        self.used = Utilisations()
 
     @property
     def active(self) -> dict[str, tuple[int, ...]]:
@@ -49,23 +51,21 @@ class RoutingTable:
             if name in self._coordinators:
                 self._coordinators[name].want(active)
             changed = msgspec.structs.replace(operator, active=active, table=self._table(name))
-            self._change(operators=self.current.operators | {name: changed})
+            self._change(self.current.operators | {name: changed})
             return active
 
     def use(self, utilisation: Mapping[str, Utilisation]) -> None:
         """Publish how used the replicas are, where the grouping looks at it."""
         with self._lock:
-            operators = dict(self.current.operators)
-            for name, used in utilisation.items():
-                if self._topology[name].grouping == "load_balancing":
-                    operators[name] = msgspec.structs.replace(
-                        operators[name],
-                        utilisation=dict(used.by_replica),
-                        step=used.step,
-                        interval=operators[name].interval + 1,
-                    )
-            if operators != self.current.operators:
-                self._change(operators=operators)
+            version = self.used.version + 1
+            now = {
+                name: Used(dict(used.by_replica), used.step, version)
+                for name, used in utilisation.items()
+                if self._topology[name].grouping == "load_balancing"
+            }
+            if now:
+                self.used = Utilisations(version, self.used.operators | now)
+                self._publisher.publish(self.used)
 
     def coordinate(self, act: Callable[[dict[str, Coordinator]], T]) -> T:
         """Do something with the owners of key groups; what changes of them is published."""
@@ -78,7 +78,7 @@ class RoutingTable:
                 if operators[name].table != coordinator.table
             }
             if changed:
-                self._change(operators=operators | changed)
+                self._change(operators | changed)
             return result
 
     def roll_back(self) -> None:
@@ -90,25 +90,14 @@ class RoutingTable:
                     coordinator.roll_back()
                     active = tuple(sorted(set(coordinator.table.owners)))
                     operators[name] = msgspec.structs.replace(operators[name], active=active, table=coordinator.table)
-            self._change(operators=operators)
+            self._change(operators)
 
     def _table(self, name: str) -> Table | None:
         return self._coordinators[name].table if name in self._coordinators else None
 
-    def change(self, **changes: Any) -> Routing:
-        """Change anything else of it (epoch, stopping, closing)."""
-        with self._lock:
-            return self._change(**changes)
-
-    def poll(self) -> int:
-        """Ask every process to report at once; the number of the poll."""
-        with self._lock:
-            return self._change(poll=self.current.poll + 1).poll
-
-    def _change(self, **changes: Any) -> Routing:
-        self.current = msgspec.structs.replace(self.current, version=self.current.version + 1, **changes)
-        self.on_change(self.current)
-        return self.current
+    def _change(self, operators: dict[str, OperatorRouting]) -> None:
+        self.current = Routing(self.current.version + 1, operators)
+        self._publisher.publish(self.current)
 
 
 def chosen(topology: Topology, name: str, replicas: int | Sequence[int], active: tuple[int, ...]) -> tuple[int, ...]:

@@ -46,7 +46,6 @@ class Supervisor:
         self._thread = threading.Thread(target=self._watch, name="penstock-supervisor", daemon=True)
         self.generation = next(self._numbers)
         self.restarts = 0
-        self.finishing = False  # the sources are stopped: a query that ends has done its work
         self.causes: list[str] = []
         self.failure: EngineError | None = None
 
@@ -60,18 +59,16 @@ class Supervisor:
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(30)
-        if self._running is not None:
-            with contextlib.suppress(Exception):
-                self._running.stop()
-
-    @property
-    def unfinished(self) -> bool:
-        """Whether the query is in the midst of a batch, or has died in one, whatever counters say."""
-        return self._query.unfinished
+        with self._changing:  # a query that is just being renewed is stopped, too
+            if self._running is not None:
+                with contextlib.suppress(Exception):
+                    self._running.stop()
 
     def renew(self, between: Callable[[], None]) -> None:
         """End the query, call `between`, and start the next generation; it does not count as a restart."""
         with self._changing:
+            if self._stopping.is_set():
+                return
             if self._running is not None:
                 with contextlib.suppress(Exception):  # it says so when a batch is cut short, which is what is wanted
                     self._running.stop()
@@ -91,7 +88,7 @@ class Supervisor:
             with self._changing:
                 if self._running is not None and self._running.isActive:
                     continue
-                if self.finishing:
+                if self._query.finishing:
                     return
                 if time.monotonic() - since > self._options.retry_window_s:
                     tries = 0

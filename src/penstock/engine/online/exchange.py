@@ -11,8 +11,8 @@ import threading
 from collections import Counter
 
 from penstock.engine.protocol.messages import OnlineNews, OnlineReport, ReplyOf, Reports, SketchOf
+from penstock.topology import ReplicaId
 
-Replica = tuple[str, int]
 Time = tuple[int, int]  # generation and batch
 
 
@@ -22,9 +22,9 @@ class Exchange:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._number = 0
-        self._sketches: dict[Replica, tuple[tuple[Time, int], int, SketchOf]] = {}  # made when, number, sketch
-        self._replies: dict[Replica, dict[Replica, tuple[Time, int, ReplyOf]]] = {}  # by sender, by who replies
-        self._states: dict[Replica, tuple[Time, dict[str, str]]] = {}
+        self._sketches: dict[ReplicaId, tuple[tuple[Time, int], int, SketchOf]] = {}  # made when, number, sketch
+        self._replies: dict[ReplicaId, dict[ReplicaId, tuple[Time, int, ReplyOf]]] = {}  # by sender, by who replies
+        self._states: dict[ReplicaId, tuple[Time, dict[str, str]]] = {}
 
     def enter(self, reports: Reports) -> list[OnlineNews]:
         """Take what one process has to say, and give what is new to it."""
@@ -55,7 +55,7 @@ class Exchange:
         if report.states and self._states.get(replica, (time,))[0] <= time:
             self._states[replica] = (time, report.states)
 
-    def _take_sketch(self, replica: Replica, made: tuple[Time, int], sketch: SketchOf) -> None:
+    def _take_sketch(self, replica: ReplicaId, made: tuple[Time, int], sketch: SketchOf) -> None:
         if replica not in self._sketches or self._sketches[replica][0] < made:
             self._number += 1
             self._sketches[replica] = (made, self._number, sketch)

@@ -6,22 +6,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from penstock.topology import Topology
+from penstock.topology import ReplicaId, Topology
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class Partition:
     """What one partition of a stage is: a replica of an operator, or the way past the stage (no operator)."""
 
     operator: str | None
     replica: int = 0
 
+    @property
+    def id(self) -> ReplicaId | None:
+        """The replica, or the source's slot, that it is."""
+        return None if self.operator is None else (self.operator, self.replica)
+
 
 @dataclass(frozen=True)
 class Layout:
-    """Stage 0 are the sources' slots; stage n the slots of the operators of level n, then a way past it if needed."""
+    """Stage 0 are the sources' slots; stage n the replicas of operators of level n, then a way past it if needed."""
 
-    stages: tuple[tuple[Slot, ...], ...]
+    stages: tuple[tuple[Partition, ...], ...]
 
     @property
     def tasks(self) -> int:
@@ -29,8 +34,8 @@ class Layout:
         return sum(len(stage) for stage in self.stages)
 
     @cached_property
-    def _partitions(self) -> dict[tuple[str | None, int], int]:
-        return {(s.operator, s.replica): p for stage in self.stages for p, s in enumerate(stage) if s.operator}
+    def _partitions(self) -> dict[ReplicaId, int]:
+        return {one.id: number for stage in self.stages for number, one in enumerate(stage) if one.id is not None}
 
     def partition(self, operator: str, replica: int) -> int:
         """The replica's partition in its own stage."""
@@ -56,15 +61,15 @@ def lay_out(topology: Topology, replicas: Mapping[str, Sequence[int]], source_sl
     >>> a = t.operator("a", print, inputs=t.source("s"))
     >>> b = t.operator("b", print, inputs=a)
     >>> lay_out(t, {"a": [0, 1], "b": [0]}).stages[1]
-    (Slot(operator='a', replica=0), Slot(operator='a', replica=1))
+    (Partition(operator='a', replica=0), Partition(operator='a', replica=1))
     """
-    stages = [tuple(Slot(source, part) for source in topology.sources for part in range(source_slots))]
+    stages = [tuple(Partition(source, part) for source in topology.sources for part in range(source_slots))]
     levels = topology.levels()
     for level, operators in enumerate(levels, start=1):
-        slots = [Slot(name, replica) for name in operators for replica in replicas[name]]
+        partitions = [Partition(name, replica) for name in operators for replica in replicas[name]]
         if _is_passed(topology, level):
-            slots.append(Slot(None))
-        stages.append(tuple(slots))
+            partitions.append(Partition(None))
+        stages.append(tuple(partitions))
     return Layout(tuple(stages))
 
 

@@ -9,12 +9,11 @@ from typing import Any
 import cloudpickle
 
 from penstock.engine.plan.layout import Layout
-from penstock.engine.protocol.messages import OperatorRouting
+from penstock.engine.protocol.messages import OperatorRouting, Utilisations
 from penstock.grouping.names import WITH_STATE
 from penstock.grouping.online_shuffle import OnlineShuffleOptions
 from penstock.sources.base import Source
-from penstock.state.handover import Partition
-from penstock.topology import Operator, Topology
+from penstock.topology import Operator, ReplicaId, Topology
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Channel:
+class DriverAddress:
     """How a replica reaches the driver."""
 
     host: str
@@ -49,14 +48,22 @@ class Channel:
 
 
 @dataclass(frozen=True)
+class MicroBatch:
+    """One batch of a DataFrame: its number, the source whose events are its rows, and how used replicas are."""
+
+    number: int
+    source: str
+    used: Utilisations = field(default_factory=Utilisations)
+
+
+@dataclass(frozen=True)
 class Program:
     """One generation of one run."""
 
     run: str
     generation: int
-    realtime: bool
     layout: Layout
-    channel: Channel
+    driver: DriverAddress
     limits: Limits
     edges: Mapping[str, tuple[Edge, ...]]  # by sender
     senders: tuple[str, ...]  # sources and operators; bundles name their sender by its place here
@@ -65,19 +72,21 @@ class Program:
     shift: int = 0
     first_generation: int = 0  # of the shift
     queue_bytes: int = 64 << 20  # a replica stops reading when its queue holds this much
-    ranges: Mapping[tuple[str, int], range] = field(default_factory=dict)  # micro-batch: this batch, by source slot
-    batch: int | None = None  # micro-batch: the number of this batch
-    epoch_s: float = 0.0  # micro-batch: when the sources started
-    frame_source: str | None = None  # micro-batch: the source whose events are the rows of a DataFrame
+    microbatch: MicroBatch | None = None  # in micro-batch mode every batch has a program of its own
     path: tuple[str, ...] = ()  # where the driver finds modules; workers look there too
     labels: Mapping[str, str] = field(default_factory=dict)  # operators as error messages name them
     state_folder: str = ""  # where operators with state keep it; reachable by all workers
 
-    def sending_partitions(self, receiver: str) -> list[Partition]:
+    @property
+    def realtime(self) -> bool:
+        """Whether stages run at once and batches are long, so that routing changes while a batch is at work."""
+        return self.microbatch is None
+
+    def senders_to(self, receiver: str) -> list[ReplicaId]:
         """All that may send to the operator: slots of sources, replicas active or not."""
         senders = {sender for sender, edges in self.edges.items() for edge in edges if edge.receiver == receiver}
-        slots = [slot for stage in self.layout.stages for slot in stage]
-        return [(slot.operator, slot.replica) for slot in slots if slot.operator in senders and slot.operator]
+        every = [one for stage in self.layout.stages for one in stage]
+        return [one.id for one in every if one.id is not None and one.operator in senders]
 
     def needs_tables(self, name: str) -> bool:
         """Whether the source or operator keeps state, or sends to one that does."""

@@ -1,37 +1,32 @@
-"""The Spark queries of the two modes."""
+"""A program as a Spark query: the plan of its stages, and the long query of real-time mode."""
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.engine.driver.positions import Positions
-from penstock.engine.plan.compile import compile_program
-from penstock.engine.plan.layout import lay_out
 from penstock.engine.plan.program import Program
-from penstock.engine.protocol.messages import OperatorRouting
-from penstock.sources.base import Source
-from penstock.topology import Topology
-
-IDLE_S = 0.02  # micro-batch: wait this long when nothing is due
-MOST_EVENTS = 100_000  # micro-batch: of one source in one batch
+from penstock.engine.protocol.bundle import ROW_SCHEMA
+from penstock.engine.worker.stage import stage_function
 
 
-class SourcesStopped(Exception):  # noqa: N818 - an end, not a fault
-    """Ends a query over a DataFrame before its next batch."""
+def compile_program(frame: DataFrame, program: Program) -> DataFrame:
+    """Stage 0 on the frame's partitions, then one shuffle by partition number and one stage for each level."""
+    frame = frame.mapInArrow(stage_function(program, 0), ROW_SCHEMA)
+    for level in range(1, len(program.layout.stages)):
+        frame = frame.repartitionById(len(program.layout.stages[level]), "partition")
+        frame = frame.mapInArrow(stage_function(program, level), ROW_SCHEMA)
+    return frame
 
 
 class Query(Protocol):
     """A way to run a program; started again, with a program of a later generation, after it died."""
 
-    unfinished: bool  # a batch has begun and not ended, whatever counters say
+    finishing: bool  # told to end: a query that ends has done its work
 
     def start(self, program: Program) -> StreamingQuery:
         """Start from the checkpoint."""
@@ -44,7 +39,7 @@ class RealTimeQuery:
     spark: SparkSession
     checkpoint: Path
     every_s: float
-    unfinished: bool = field(default=False, init=False)  # its sources tell where they are
+    finishing: bool = False  # it never ends by itself
 
     def __post_init__(self) -> None:
         jvm: Any = self.spark._jvm
@@ -62,65 +57,3 @@ class RealTimeQuery:
         writer = writer.option("checkpointLocation", str(self.checkpoint))
         query: StreamingQuery = writer.trigger(realTime=f"{round(self.every_s * 1000)} milliseconds").start()
         return query
-
-
-@dataclass
-class MicroBatchQuery:
-    """A query that compiles every batch anew over the active replicas only."""
-
-    spark: SparkSession
-    checkpoint: Path
-    topology: Topology
-    sources: Mapping[str, Source | DataFrame]
-    positions: Positions
-    routing: Callable[[], tuple[Mapping[str, OperatorRouting], float, bool]]  # routing, epoch, stopping
-    unfinished: bool = field(default=False, init=False)
-
-    def start(self, program: Program) -> StreamingQuery:
-        """Start from the checkpoint."""
-        frames = [source for source in self.sources.values() if isinstance(source, DataFrame)]
-        clock = self.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
-        trigger = frames[0] if frames else clock
-        return (
-            trigger.writeStream.foreachBatch(lambda frame, batch: self._run_batch(program, frame, batch))
-            .option("checkpointLocation", str(self.checkpoint))
-            .start()
-        )
-
-    def _run_batch(self, program: Program, frame: DataFrame, batch: int) -> None:
-        died, self.unfinished = self.unfinished, True  # before it looks whether sources are stopped
-        routing, epoch_s, stopping = self.routing()
-        slots = len(program.layout.stages[0])
-        layout = lay_out(self.topology, {n: r.active for n, r in routing.items()}, slots // len(self.sources))
-        program = replace(program, layout=layout, routing=routing, batch=batch, epoch_s=epoch_s)
-        if program.frame_source is not None and stopping:
-            self.unfinished = died
-            raise SourcesStopped  # the batch has not begun and stays in the DataFrame's source
-        if program.frame_source is None:
-            ranges = self._ranges(batch, layout.stages[0], epoch_s, stopping)
-            if not any(ranges.values()):
-                self.unfinished = False
-                time.sleep(IDLE_S)
-                return
-            program = replace(program, ranges=ranges)
-            frame = self.spark.range(0, slots, 1, slots).toDF("slot")
-        compile_program(frame, program).write.format("noop").mode("append").save()
-        self.unfinished = False
-
-    def _ranges(
-        self, batch: int, slots: tuple[Any, ...], epoch_s: float, stopping: bool
-    ) -> dict[tuple[str, int], range]:
-        """The events of this batch: from where the last one ended to what is due now; the same when done again."""
-        ranges = {}
-        for slot in slots:
-            key = (slot.operator, slot.replica)
-            start = self.positions.start(batch, key)
-            end = self.positions.known_end(batch, key)
-            if end is None:
-                source: Any = self.sources[slot.operator]
-                due = 0 if stopping else source.due(time.time() - epoch_s)
-                of = sum(s.operator == slot.operator for s in slots)
-                end = min(max(start, math.ceil((due - slot.replica) / of)), start + MOST_EVENTS // of)
-                self.positions.end(batch, key, end)
-            ranges[key] = range(start, end)
-        return ranges

@@ -8,6 +8,7 @@ import struct
 
 import msgspec
 
+from penstock.engine.protocol.progress import Progress
 from penstock.grouping.online_shuffle import Sketch
 from penstock.metrics.counters import ReplicaCounters
 from penstock.state.handover import Table
@@ -115,7 +116,7 @@ class Halted(msgspec.Struct, tag=True):
     slot: int
     batch: int
     position: int
-    version: int  # of the routing that said so
+    since: int  # the version of the progress that said so
 
 
 class TablesQuery(msgspec.Struct, tag=True, frozen=True):
@@ -146,28 +147,38 @@ class Position(msgspec.Struct, tag=True, omit_defaults=True):
 
 
 class OperatorRouting(msgspec.Struct, frozen=True):
-    """Who may get events of one operator, and how used they are."""
+    """Who may get events of one operator."""
 
     active: tuple[int, ...]
-    utilisation: dict[int, float] = {}
-    step: float = 0.0  # et / td
-    interval: int = 0  # grows with every publication of utilisations
     table: Table | None = None  # of the key groups, where the operator keeps state
 
 
 class Routing(msgspec.Struct, tag=True, frozen=True):
-    """Driver to every replica: the routing in force from now on."""
+    """Driver to every replica: who may get events from now on."""
 
     version: int
     operators: dict[str, OperatorRouting]
-    epoch_s: float | None = None  # when the sources start; None: not yet
-    shift: int = 0  # whose sources send
-    turn: int = 0  # up to this one, shifts may process events whose order counts
-    over: int = -1  # the generation whose replicas have nothing left to process, and write their state
-    stopping: bool = False  # sources send nothing more
-    stops: int = 0  # how often they were told to stop
-    closing: bool = False  # nothing is in flight: operators are closed
-    poll: int = 0  # report at once when this grows
+
+
+class Used(msgspec.Struct, frozen=True):
+    """How used the replicas of one operator are."""
+
+    by_replica: dict[int, float]
+    step: float  # et / td
+    interval: int  # grows with every publication
+
+
+class Utilisations(msgspec.Struct, tag=True, frozen=True):
+    """Driver to every replica: what the load-balancing grouping looks at, once an interval."""
+
+    version: int = 0
+    operators: dict[str, Used] = {}
+
+
+class Poll(msgspec.Struct, tag=True, frozen=True):
+    """Driver to every replica: report at once."""
+
+    number: int
 
 
 class SketchOf(msgspec.Struct, array_like=True, frozen=True):
@@ -201,7 +212,8 @@ class OnlineNews(msgspec.Struct, tag=True):
 
 Question = StartQuery | BatchEnd | Halted
 Upward = Hello | Proof | Reports | StartQuery | BatchEnd | Halted | TablesQuery
-Downward = Hello | Proof | Routing | Position | Tables | OnlineNews
+Notice = Progress | Routing | Utilisations | Poll  # to all; of each kind the last one is told to who connects
+Downward = Hello | Proof | Notice | Position | Tables | OnlineNews
 
 _encoder = msgspec.msgpack.Encoder()
 upward = msgspec.msgpack.Decoder(Upward)

@@ -1,8 +1,9 @@
 """The agent: one in each Python worker process, between its replica and the driver.
 
-Counters go up, routing comes down, about once a second and at once when something changes. Where the grouping is
-online shuffle, mail goes both ways with the counters. If the channel breaks, the replica goes on with the routing it
-has, and the agent tries again; counters are cumulative, so nothing is missed.
+Counters go up, about once a second and at once when the driver polls; what has changed comes down at once: the routing,
+how used replicas are, how far the run is. Where the grouping is online shuffle, mail goes both ways with the counters.
+If the channel breaks, the replica goes on with what it has heard, and the agent tries again: counters are cumulative,
+and whoever connects is told everything anew.
 """
 
 from __future__ import annotations
@@ -16,36 +17,33 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
-from penstock.engine.online.mailbox import Mailbox
-from penstock.engine.plan.program import Channel, Program
+from penstock.engine.plan.program import DriverAddress, Program
 from penstock.engine.protocol.messages import (
     LENGTH,
     MAX_FRAME_BYTES,
     Downward,
     Hello,
     OnlineNews,
+    Poll,
     Position,
     Proof,
     Question,
-    Report,
     Reports,
     Routing,
-    StateReport,
     Tables,
     TablesQuery,
     Upward,
+    Utilisations,
     downward,
     frame,
     proof,
 )
+from penstock.engine.protocol.progress import Progress, not_heard
 from penstock.engine.worker.lifecycle import close_all
+from penstock.engine.worker.role import Role
 from penstock.infra.worker import WORKER_NAME, executor_here
-from penstock.metrics.counters import ReplicaCounters
 from penstock.state.handover import Table
 
 RETRY_S = 0.5
@@ -63,71 +61,25 @@ def agent_for(program: Program) -> Agent:
     with _lock:
         agent = _agents.get(program.run)
         if agent is None or agent.pid != os.getpid():
-            agent = _agents[program.run] = Agent(program.run, program.channel, Routing(0, dict(program.routing)))
+            agent = _agents[program.run] = Agent(program.run, program.driver, Routing(0, dict(program.routing)))
         return agent
 
 
-class Role:
-    """One replica's part in one batch, as the agent reports it."""
-
-    def __init__(self, report: Report, refresh: Callable[[ReplicaCounters], None], mail: Mailbox | None = None) -> None:
-        self.report = report
-        self.mail = mail or Mailbox()
-        self._refresh = refresh
-        self._sent = b""
-        self.on_tables: Callable[[], None] | None = None  # called when owners of key groups have changed
-        self.state: Callable[[], StateReport] | None = None
-        self._state_sent: StateReport | None = None
-
-    def changed(self) -> bool:
-        """Whether there is something new to say."""
-        self._refresh(self.report.counters)
-        encoded = msgspec.msgpack.encode(self.report)
-        changed, self._sent = encoded != self._sent, encoded
-        return changed
-
-    def state_news(self) -> list[StateReport]:
-        """What it has handed over and taken, if that is new."""
-        state = self.state() if self.state is not None else None
-        if state is None or state == self._state_sent:
-            return []
-        self._state_sent = state
-        return [state]
-
-    def end(self) -> None:
-        """The batch is over: what there is to say stays as it is, and nothing else of the replica is kept."""
-        self._refresh(self.report.counters)
-        self._refresh = lambda _: None
-        self.on_tables = None
-        if self.state is not None:
-            state = self.state()
-            self.state = lambda: state
-
-    def forget_sent(self) -> None:
-        """Say it all again, the next time."""
-        self._sent, self._state_sent = b"", None
-        self.mail.forget_told()
-
-    def is_for(self, news: OnlineNews) -> bool:
-        """Whether the driver means this replica, in this batch."""
-        mine = self.report
-        return (mine.generation, mine.batch, mine.operator, mine.replica) == (
-            news.generation,
-            news.batch,
-            news.operator,
-            news.replica,
-        )
-
-
 class Agent:
-    """A background thread that keeps one connection to the driver."""
+    """A background thread that keeps one connection to the driver.
 
-    def __init__(self, run: str, channel: Channel, routing: Routing) -> None:
+    What it has heard last is in its attributes, each replaced as a whole: replicas read them without a lock.
+    """
+
+    def __init__(self, run: str, driver: DriverAddress, routing: Routing) -> None:
         self.pid = os.getpid()
         self._host = os.environ.get(WORKER_NAME) or executor_here() or socket.gethostname()
         self.routing = routing
+        self.used = Utilisations()
+        self.progress = not_heard()
+        self._poll = 0
         self._run = run
-        self._channel = channel
+        self._driver = driver
         self._roles: deque[Role] = deque(maxlen=KEPT_ROLES)
         self._answers: dict[tuple[int, str | None], Position | Tables] = {}
         self._answered = threading.Condition()
@@ -178,9 +130,9 @@ class Agent:
             return self._answers.pop(key)
 
     def _serve(self) -> None:
-        while not self.routing.closing:  # after that, there is nobody to come back to
+        while not self.progress.closing:  # after that, there is nobody to come back to
             try:
-                with socket.create_connection((self._channel.host, self._channel.port), timeout=5) as connection:
+                with socket.create_connection((self._driver.host, self._driver.port), timeout=5) as connection:
                     self._shake_hands(connection)
                     self._talk(connection)
             except (OSError, EOFError, ValueError):  # ValueError: what came is not a message
@@ -198,9 +150,9 @@ class Agent:
         hello = self._receive(connection)
         if not isinstance(hello, Hello):
             raise OSError("the driver did not say hello")
-        _send(connection, Proof(proof(self._channel.secret, b"replica", hello.challenge)))
+        _send(connection, Proof(proof(self._driver.secret, b"replica", hello.challenge)))
         answer = self._receive(connection)
-        expected = proof(self._channel.secret, b"driver", challenge)
+        expected = proof(self._driver.secret, b"driver", challenge)
         if not isinstance(answer, Proof) or not hmac.compare_digest(answer.answer, expected):
             raise OSError("the driver does not hold the run's secret")
         for role in list(self._roles):
@@ -214,19 +166,19 @@ class Agent:
             if waiting is not None and waiting is not asked:
                 _send(connection, waiting)
             asked = waiting
-            poll = self.routing.poll  # read before the counters, which are then no older than the poll
+            poll = self._poll  # read before the counters, which are then no older than the poll
             roles = list(self._roles)
             reports = [role.report for role in roles if role.changed()]
             online = [mail for role in roles if (mail := role.mail.collect(role.report)) is not None]
             state = [news for role in roles for news in role.state_news()]
             _send(connection, Reports(self._host, self.pid, poll, reports, online, state))
-            if self.routing.poll == poll:
+            if self._poll == poll:
                 self._listen(connection)
 
     def _listen(self, connection: socket.socket) -> None:
         """Take what the driver says until the next report is due, something is asked, or a poll comes in."""
-        deadline = time.monotonic() + self._channel.report_every_s
-        poll = self.routing.poll
+        deadline = time.monotonic() + self._driver.report_every_s
+        poll = self._poll
         while (left := deadline - time.monotonic()) > 0:
             readable, _, _ = select.select([connection, self._woken], [], [], left)
             if connection in readable:
@@ -235,17 +187,14 @@ class Agent:
             if self._woken in readable:
                 self._woken.recv(4096)
                 return
-            if self.routing.poll != poll:
+            if self._poll != poll:
                 return
 
     def _take(self, message: Downward) -> None:
-        if isinstance(message, Routing):
-            if message.version >= self.routing.version:
-                before, self.routing = self.routing, message
-                if message.closing:
-                    close_all()
-                self._tell_tables(before, message)
-            self._first_routing.set()
+        if isinstance(message, Poll):
+            self._poll = max(self._poll, message.number)
+        elif isinstance(message, Routing | Utilisations | Progress):
+            self._follow(message)
         elif isinstance(message, Position | Tables):
             key = (message.batch, message.ending if isinstance(message, Tables) else None)
             with self._answered:
@@ -256,14 +205,29 @@ class Agent:
                 if role.is_for(message):
                     role.mail.deliver(message)
 
-    def _tell_tables(self, before: Routing, now: Routing) -> None:
-        """Wake whoever waits for events when owners of key groups have changed, or state is to be written."""
-        earlier = {name: one.table for name, one in before.operators.items()}
-        changed = [name for name, one in now.operators.items() if one.table not in (None, earlier.get(name))]
-        if changed or now.over != before.over:
-            for role in list(self._roles):
-                if role.on_tables is not None:
-                    role.on_tables()
+    def _follow(self, message: Routing | Utilisations | Progress) -> None:
+        """Replace what was known, unless it is newer."""
+        if isinstance(message, Routing):
+            if message.version >= self.routing.version:
+                before, self.routing = self.routing, message
+                earlier = {name: one.table for name, one in before.operators.items()}
+                if any(one.table not in (None, earlier.get(name)) for name, one in message.operators.items()):
+                    self._wake_roles()
+            self._first_routing.set()
+        elif isinstance(message, Utilisations):
+            self.used = message if message.version >= self.used.version else self.used
+        elif message.version >= self.progress.version:
+            phases, self.progress = self.progress.shifts, message
+            if message.closing:
+                close_all()
+            if message.shifts != phases:
+                self._wake_roles()
+
+    def _wake_roles(self) -> None:
+        """Owners of key groups have changed, or a shift has gone on: whoever waits for events is to look."""
+        for role in list(self._roles):
+            if role.on_tables is not None:
+                role.on_tables()
 
     def _take_all(self) -> None:
         while (message := self._next_message()) is not None:

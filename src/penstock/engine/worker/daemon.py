@@ -10,7 +10,6 @@ import pyarrow  # noqa: F401
 import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
-import penstock.engine.worker.pass_by
 import penstock.engine.worker.replica
 import penstock.engine.worker.source_slot
 import penstock.engine.worker.stage

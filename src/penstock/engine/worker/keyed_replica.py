@@ -15,9 +15,11 @@ import numpy as np
 from penstock.engine.plan.program import Program
 from penstock.engine.protocol.bundle import HASH, Events, read_header, read_marker
 from penstock.engine.protocol.messages import Report, StateReport, TablesQuery
-from penstock.engine.worker.agent import Agent, Role
+from penstock.engine.protocol.progress import Phase
 from penstock.engine.worker.inbox import Arrival
 from penstock.engine.worker.lifecycle import Opened
+from penstock.engine.worker.microbatch import AnyAgent
+from penstock.engine.worker.role import Role
 from penstock.errors import EngineError
 from penstock.grouping.fields import key_of, stable_hash
 from penstock.state.codec import Codec, key_as_kept
@@ -59,10 +61,10 @@ class Cached:
 _cached: dict[tuple[str, str, int], Cached] = {}  # of this process; gone while a batch is at work
 
 
-class StatefulReplica:
+class KeyedReplica:
     """The state of one replica in one batch, and its side of hand-overs."""
 
-    def __init__(self, program: Program, operator: Opened, report: Report, agent: Agent) -> None:
+    def __init__(self, program: Program, operator: Opened, report: Report, agent: AnyAgent) -> None:
         assert operator.spec.state is not None
         self._program, self._agent, self._report = program, agent, report
         self._spec, self._run = operator.spec, operator.one
@@ -79,12 +81,11 @@ class StatefulReplica:
     def begin(self, table: Table, role: Role) -> None:
         """Load what the replica owns, and take part in hand-overs from now on."""
         mine = self._report
-        self._side = ReceivingSide(mine.replica, table, self._program.sending_partitions(mine.operator))
+        self._side = ReceivingSide(mine.replica, table, self._program.senders_to(mine.operator))
         self._load(table)
         self._begun = True
         self.count()
-        if self._program.realtime:
-            role.state = self._told
+        role.state = self._told
 
     def _load(self, table: Table) -> None:
         mine, owned = self._report, table.of(self._report.replica)
@@ -105,7 +106,7 @@ class StatefulReplica:
     def end(self) -> Events[Any]:
         """The input is over: give and take what is still to be; the events that could be released."""
         released = Events[Any]([], [], [])
-        if not self._program.realtime or self._over:
+        if self._over:
             return released
         self._side.end()
         mine = self._report
@@ -124,7 +125,7 @@ class StatefulReplica:
         """Write the batch's segment; what is here may be gone after that, and the batch be committed."""
         if self._over:
             return
-        mine, last = self._report, self._told_over()
+        mine, last = self._report, self._is_to_write()
         self._state.expire()
         self._files.write(SegmentName(mine.batch, mine.generation, mine.replica), self._compaction.parts(self._state))
         self._state.settle()
@@ -184,20 +185,21 @@ class StatefulReplica:
         """The owners of key groups have changed, says the agent's thread."""
         self._woken.set()
 
-    def turn(self, arrival: Arrival) -> None:
+    def heed(self, arrival: Arrival) -> None:
         """A marker, or news of the table: there may be state to give and to take now."""
         if arrival.bundle:
             marker = read_marker(arrival.bundle)
             sender = self._program.senders[read_header(arrival.bundle).sender]
             self._side.mark(marker.version, (sender, marker.replica))
         self._hear(self._routed())
-        if self._told_over():
+        if self._is_to_write():
             self.write()
             self._agent.wake()
 
-    def _told_over(self) -> bool:
+    def _is_to_write(self) -> bool:
         """Whether the driver has said that this shift has nothing left to do but to write its state."""
-        return self._agent.routing.over == self._report.generation
+        mine = self._agent.progress.of(self._program.shift)
+        return mine.phase is Phase.WRITING and mine.generation == self._report.generation
 
     @property
     def moving(self) -> bool:
@@ -266,13 +268,6 @@ class StatefulReplica:
         counters = self._report.counters
         if self._begun and not self._over:
             counters.state_bytes, counters.state_keys = self._state.about_bytes, len(self._state)
-
-
-def tables_of(program: Program, agent: Agent, report: Report) -> dict[str, Table]:
-    """Who owns which key groups as the batch begins: as the driver says, or in micro-batch mode as it was laid out."""
-    if program.realtime:
-        return agent.ask_tables(TablesQuery(report.generation, report.batch))
-    return {name: one.table for name, one in program.routing.items() if one.table is not None}
 
 
 def _append(events: Events[Any], event_id: str, born: float, call: Call) -> None:

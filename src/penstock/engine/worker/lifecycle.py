@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,8 @@ from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters
 from penstock.topology import Operator
 
-KEPT_BATCHES = {True: 1, False: 50}  # real-time, micro-batch: an operator unused for longer is closed
+KEPT_BATCHES = 1  # an operator that was unused for longer,
+KEPT_S = 60.0  # in batches and in time, is closed
 
 
 @dataclass
@@ -39,7 +41,8 @@ class Opened:
     one: Callable[[Any], Any]
     many: Callable[[list[Any]], Any] | None
     event_type: Any
-    used_in: int
+    used_in: int = 0  # the batch in which it was last used,
+    used_s: float = 0.0  # and when that began
 
 
 _opened: dict[tuple[str, str, int], Opened] = {}
@@ -47,14 +50,14 @@ _opened: dict[tuple[str, str, int], Opened] = {}
 
 def opened(program: Program, name: str, replica: int, batch: int) -> Opened:
     """The replica's operator, opened if this process has not got it; others long unused are closed."""
-    key = (program.run, name, replica)
+    key, now_s = (program.run, name, replica), time.monotonic()
     for other, operator in list(_opened.items()):
-        if other != key and abs(batch - operator.used_in) > KEPT_BATCHES[program.realtime]:
+        if other != key and abs(batch - operator.used_in) > KEPT_BATCHES and now_s - operator.used_s > KEPT_S:
             del _opened[other]
             _close(operator)
     if key not in _opened:
         _opened[key] = _open(program, name, replica)
-    _opened[key].used_in = batch
+    _opened[key].used_in, _opened[key].used_s = batch, now_s
     return _opened[key]
 
 
@@ -68,7 +71,7 @@ def _open(program: Program, name: str, replica: int) -> Opened:
         except Exception as error:
             raise EngineError(f"{spec}: open failed: {type(error).__name__}: {error}") from error
     one = run.process if hasattr(run, "process") else run
-    return Opened(spec, context, one, getattr(run, "process_many", None), events_of, 0)
+    return Opened(spec, context, one, getattr(run, "process_many", None), events_of)
 
 
 def close_all() -> None:

@@ -9,13 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.engine.online.mailbox import Mailbox
-from penstock.engine.online.online_wire import OnlineSender, OnlineWire
+from penstock.engine.online.sender import OnlineSender, OnlineWire
 from penstock.engine.plan.program import Edge, Program
 from penstock.engine.protocol.bundle import NUDGE
-from penstock.engine.protocol.messages import Routing
-from penstock.engine.protocol.numbers import first_batch
-from penstock.engine.worker.keyed_wire import KeyedSender, KeyedWire
-from penstock.engine.worker.wire import Wire
+from penstock.engine.protocol.messages import Routing, Utilisations
+from penstock.engine.protocol.progress import first_batch
+from penstock.engine.worker.wire import KeyedSender, KeyedWire, Wire
 from penstock.errors import EngineError
 from penstock.grouping.names import WITH_STATE
 from penstock.metrics.counters import ReplicaCounters
@@ -23,6 +22,7 @@ from penstock.state.handover import Table
 from penstock.topology.operator import To
 
 _ARROW = pa.schema([("partition", pa.int32()), ("bundle", pa.binary())])
+UNKNOWN = Utilisations()
 WARM_UP_ROUNDS = 25
 WARM_UP_PAUSE_S = 0.02
 
@@ -45,12 +45,11 @@ class Outbox:
         self.streams: tuple[str, ...] = tuple(self._wires)
 
     def _wire(self, edge: Edge, level: int, replica: int) -> Wire:
-        """In micro-batch mode nothing is heard in time, and the online shuffle is a round robin."""
         if edge.grouping == WITH_STATE:
             if edge.receiver not in self._keyed:
                 self._keyed[edge.receiver] = KeyedSender(edge, self._program, level, replica)
             return KeyedWire(edge, self._program, level, replica, self._keyed[edge.receiver])
-        if edge.online is None or not self._program.realtime:
+        if edge.online is None:
             return Wire(edge, self._program, level, replica)
         if edge.receiver not in self._online:
             self._online[edge.receiver] = OnlineSender(edge, self.mail)
@@ -95,7 +94,7 @@ class Outbox:
         label = self._program.labels[self._name]
         raise EngineError(f"{label}: emits to {stream!r}; its streams are {', '.join(self.streams)}")
 
-    def rows(self, routing: Routing) -> pa.RecordBatch | None:
+    def rows(self, routing: Routing, used: Utilisations = UNKNOWN) -> pa.RecordBatch | None:
         """Everything that waits, as rows for the next stage, each bundle with a nudge behind it."""
         partitions: list[int] = []
         bundles: list[bytes] = []
@@ -108,17 +107,11 @@ class Outbox:
                 continue
             sent, receiver = self._counters.sent, wire.edge.receiver
             sent[receiver] = sent.get(receiver, 0) + len(wire.events)
-            wire.route(routing, self._name)
+            wire.route(routing, used, self._name)
             for partition, bundle in self._leave(wire):
                 partitions.append(partition)
                 bundles.append(bundle)
-        if not bundles:
-            return None
-        if self._program.realtime:
-            nudged = list(dict.fromkeys(partitions))
-            partitions += nudged
-            bundles += [NUDGE] * len(nudged)
-        return rows_of(partitions, bundles)
+        return nudged_rows(self._program, partitions, bundles) if bundles else None
 
     def _leave(self, wire: Wire) -> list[tuple[int, bytes]]:
         events = wire.events
@@ -143,6 +136,14 @@ def warm_up(program: Program, level: int, batch: int) -> Iterator[pa.RecordBatch
     for _ in range(WARM_UP_ROUNDS):
         yield rows_of(partitions, [NUDGE] * len(partitions))
         time.sleep(WARM_UP_PAUSE_S)
+
+
+def nudged_rows(program: Program, partitions: list[int], bundles: list[bytes]) -> pa.RecordBatch:
+    """Bundles as rows, with a nudge behind them to each of their partitions where rows must not wait."""
+    if program.realtime:
+        nudged = list(dict.fromkeys(partitions))
+        partitions, bundles = partitions + nudged, bundles + [NUDGE] * len(nudged)
+    return rows_of(partitions, bundles)
 
 
 def rows_of(partitions: list[int], bundles: list[bytes]) -> pa.RecordBatch:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from penstock.engine.online.online_replica import OnlineReplica
+from penstock.engine.online.receiver import OnlineReceiver
 from penstock.engine.protocol.bundle import Events
 from penstock.engine.worker.inbox import Inbox
 from penstock.engine.worker.lifecycle import Opened
@@ -36,7 +36,7 @@ class Processing:
         self._is_sink = sink
         self.one: Callable[[Any], Any] = operator.one
         self.at_once = 1  # events given to process_many in one call
-        self.online: OnlineReplica | None = None  # if the grouping is online shuffle
+        self.online: OnlineReceiver | None = None  # if the grouping is online shuffle
 
     def work(self, events: Events[Any], index: int, stop: int, inbox: Inbox) -> int:
         """Process events until the bundle ends or it is time to send; the index of the next one."""

@@ -9,16 +9,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.engine.online.online_replica import online_replica
+from penstock.engine.online.receiver import online_receiver
 from penstock.engine.plan.program import Program
 from penstock.engine.protocol.bundle import Events, Unpacker, read_header
-from penstock.engine.protocol.messages import Report, Routing
-from penstock.engine.worker.agent import Agent, Role, agent_for
+from penstock.engine.protocol.messages import Report, TablesQuery
 from penstock.engine.worker.inbox import Arrival, Inbox
-from penstock.engine.worker.keyed_replica import StatefulReplica, tables_of
+from penstock.engine.worker.keyed_replica import KeyedReplica
 from penstock.engine.worker.lifecycle import opened
+from penstock.engine.worker.microbatch import agent_of
 from penstock.engine.worker.outbox import Outbox, warm_up
 from penstock.engine.worker.processing import Processing, flush_s
+from penstock.engine.worker.role import Role
 from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters
 from penstock.state.handover import Table
@@ -35,21 +36,20 @@ class OperatorReplica:
         self._level = level
         self._name = name
         self._counters = ReplicaCounters()
-        self._agent: Agent = agent_for(program)
+        self._agent = agent_of(program)
         self._outbox = Outbox(program, level, name, replica, self._counters)
         self._operator = opened(program, name, replica, batch)
         self._outbox.declare(self._operator.spec.outputs)
         self._operator.context.counters = self._counters
         self._unpack = Unpacker(self._operator.event_type)
-        self._fixed = Routing(0, dict(program.routing))
         sink = not program.edges[name]
         self._processing = Processing(self._operator, program.limits.t_out_s, self._outbox, self._counters, sink=sink)
-        self._processing.online = self._online = online_replica(program, name, self._outbox.mail)
+        self._processing.online = self._online = online_receiver(program, name, self._outbox.mail)
         self._report = report_of(program, name, replica, batch, self._counters)
         self._tables: dict[str, Table] = {}
-        self._stateful: StatefulReplica | None = None
+        self._stateful: KeyedReplica | None = None
         if self._operator.spec.state is not None:
-            self._stateful = StatefulReplica(program, self._operator, self._report, self._agent)
+            self._stateful = KeyedReplica(program, self._operator, self._report, self._agent)
             self._processing.one = self._stateful.process
 
     def run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
@@ -70,9 +70,8 @@ class OperatorReplica:
         if program.needs_tables(self._name):
             self._begin(role)
         agent.join(role)
-        if program.realtime:
-            agent.wait_for_routing(ROUTING_TIMEOUT_S)
-            self._await_turn()
+        agent.wait_for_routing(ROUTING_TIMEOUT_S)
+        self._await_turn()
         if self._stateful is not None:
             self._stateful.begin(self._tables[self._name], role)
         self._flushed = time.perf_counter()
@@ -83,7 +82,7 @@ class OperatorReplica:
         if self._stateful is not None:
             role.on_tables = self._stateful.wake
             yield from self._play(self._stateful.end(), inbox)
-        if (rows := outbox.rows(self._routing())) is not None:
+        if (rows := outbox.rows(agent.routing, agent.used)) is not None:
             yield rows
         role.on_tables = None
         if self._stateful is not None:
@@ -105,7 +104,7 @@ class OperatorReplica:
                 self._stateful.move(events)
                 stop = len(events.ids)
             if time.perf_counter() - self._flushed >= flush_s(inbox.waiting) or (index >= stop and inbox.empty()):
-                if (rows := self._outbox.rows(self._routing())) is not None:
+                if (rows := self._outbox.rows(self._agent.routing, self._agent.used)) is not None:
                     yield rows
                 self._flushed = time.perf_counter()
             if index >= stop:
@@ -113,11 +112,10 @@ class OperatorReplica:
 
     def _begin(self, role: Role) -> None:
         """Learn who owns which key groups, from the driver, and look again whenever they change."""
-        self._tables = tables_of(self._program, self._agent, self._report)
+        self._tables = self._agent.ask_tables(TablesQuery(self._report.generation, self._report.batch))
         self._outbox.begin(self._tables)
-        if self._program.realtime:
-            role.on_tables = self._inbox.wake
-            self._inbox.wake()  # they may have changed already
+        role.on_tables = self._inbox.wake
+        self._inbox.wake()  # they may have changed already
 
     def _refresh(self, counters: ReplicaCounters) -> None:
         counters.queued = self._inbox.waiting
@@ -127,7 +125,7 @@ class OperatorReplica:
     def _await_turn(self) -> None:
         """Where order counts: process nothing before the shift before has finished."""
         if self._operator.spec.in_order:
-            while self._agent.routing.turn < self._program.shift and not self._inbox.broken:
+            while not self._agent.progress.is_turn_of(self._program.shift) and not self._inbox.broken:
                 time.sleep(TURN_S)
 
     def _next(self, inbox: Inbox) -> Events[Any] | None:
@@ -139,7 +137,7 @@ class OperatorReplica:
             return None
         if not arrival.count:
             if self._stateful is not None:
-                self._stateful.turn(arrival)
+                self._stateful.heed(arrival)
             return Events([], [], [])
         events = self._decode(arrival)
         if self._stateful is not None:
@@ -152,14 +150,10 @@ class OperatorReplica:
                 events.events += added.events
         return events
 
-    def _routing(self) -> Routing:
-        """The routing in force; in micro-batch mode, the one that the batch was laid out for."""
-        return self._agent.routing if self._program.realtime else self._fixed
-
     def _bound(self, inbox: Inbox) -> None:
         """Each active replica may queue its part of the operator's q_size."""
         if self._program.limits.q_size is not None:
-            active = len(self._routing().operators[self._name].active)
+            active = len(self._agent.routing.operators[self._name].active)
             inbox.capacity = math.ceil(self._program.limits.q_size / active)
 
     def _decode(self, arrival: Arrival) -> Events[Any]:

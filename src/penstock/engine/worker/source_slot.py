@@ -1,7 +1,7 @@
 """A source's slot: sends the events that are due, by number, and keeps its place with the driver.
 
 The source lives in its slots, not in the driver: slot s of n sends events s, s + n, s + 2n, … when they are due.
-In real-time mode the driver knows where each batch starts; a slot asks when its batch begins and tells when it ends,
+The driver knows where each batch starts; a slot asks when its batch begins and tells when it ends,
 so a batch that is done again sends the same events again, and no event is sent by two batches. When another shift
 takes over, the slot says where it has stopped, and that shift begins there.
 """
@@ -17,10 +17,12 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.engine.plan.program import Program
-from penstock.engine.protocol.messages import BatchEnd, Halted, Routing, StartQuery, TablesQuery
-from penstock.engine.worker.agent import Role, agent_for
+from penstock.engine.protocol.messages import BatchEnd, Halted, StartQuery, TablesQuery
+from penstock.engine.protocol.progress import Phase, Progress, ShiftState
+from penstock.engine.worker.agent import agent_for
 from penstock.engine.worker.outbox import Outbox, warm_up
 from penstock.engine.worker.replica import report_of
+from penstock.engine.worker.role import Role
 from penstock.metrics.counters import ReplicaCounters
 
 CHUNK = 4000  # events sent at once
@@ -36,32 +38,22 @@ class SourceSlot:
         self._program = program
         self._name = name
         self._slot = slot
-        self._slots = sum(s.operator == name for s in program.layout.stages[0])
+        self._slots = sum(one.operator == name for one in program.layout.stages[0])
         self._batch = batch
         self._source = program.source(name)
         self._counters = ReplicaCounters()
         self._outbox = Outbox(program, 0, name, slot, self._counters)
         self._agent = agent_for(program)
-        self._prefix = f"{name}:" if len([s for s in program.layout.stages[0] if s.replica == 0]) > 1 else ""
+        self._prefix = f"{name}:" if len([one for one in program.layout.stages[0] if one.replica == 0]) > 1 else ""
         self._woken = threading.Event()
         self._role = Role(report_of(program, name, slot, batch, self._counters), lambda _: None, self._outbox.mail)
         self._position = 0
         self._until: int | None = None
         self._has_begun = False
-        self._halted: int | None = None  # which time that sources were told to stop it has answered
-
-    def run_range(self) -> Iterator[pa.RecordBatch]:
-        """Micro-batch: send the events that the program gives this slot."""
-        self._agent.join(self._role)
-        positions = self._program.ranges[self._name, self._slot]
-        for start in range(positions.start, positions.stop, CHUNK):
-            self._add(range(start, min(start + CHUNK, positions.stop)), self._program.epoch_s)
-            if (rows := self._outbox.rows(Routing(0, dict(self._program.routing)))) is not None:
-                yield rows
-        self._agent.wake()
+        self._halted = 0  # up to which time that it had to stand still it has said where
 
     def run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-        """Real-time: send what is due until Spark ends the batch."""
+        """Send what is due until Spark ends the batch."""
         try:
             yield from self._run(BatchEnding(batches, self._woken))
         finally:
@@ -76,21 +68,21 @@ class SourceSlot:
             self._role.on_tables = self._woken.set
         while not end.reached.is_set():
             self._woken.clear()
-            routing = self._agent.routing
-            if not self._begun(routing):
+            progress = self._agent.progress
+            if not self._begun(progress):
                 end.reached.wait(IDLE_S)
                 continue
-            self._say_halted(routing)
-            chunk = range(self._position, min(self._due(routing), self._position + CHUNK))
+            self._say_halted(progress.of(self._program.shift))
+            chunk = range(self._position, min(self._due(progress), self._position + CHUNK))
             if chunk:
-                self._add(chunk, routing.epoch_s or 0.0)
+                self._add(chunk, progress.epoch_s or 0.0)
                 self._position = chunk.stop
-            if (rows := self._outbox.rows(routing)) is not None:
+            if (rows := self._outbox.rows(self._agent.routing, self._agent.used)) is not None:
                 yield rows
             if not chunk and not end.reached.is_set():
-                self._woken.wait(self._wait_s(routing))
+                self._woken.wait(self._wait_s(progress))
         end.check()
-        if self._begun(self._agent.routing):  # also where the batch was over before a first look
+        if self._begun(self._agent.progress):  # also where the batch was over before a first look
             self._agent.ask(BatchEnd(*self._me, self._position))
         self._agent.wake()
 
@@ -98,39 +90,38 @@ class SourceSlot:
     def _me(self) -> tuple[int, str, int, int]:
         return self._program.generation, self._name, self._slot, self._batch
 
-    def _begun(self, routing: Routing) -> bool:
-        """Whether it knows where to start; it does not ask before its shift's turn has come."""
-        if not self._has_begun and routing.shift >= self._program.shift:
+    def _begun(self, progress: Progress) -> bool:
+        """Whether it knows where to start; it does not ask before its shift has taken over."""
+        if not self._has_begun and progress.of(self._program.shift).phase is not Phase.STARTING:
             answer = self._agent.ask(StartQuery(*self._me))
             self._position, self._until, self._has_begun = answer.position, answer.until, True
         return self._has_begun
 
-    def _say_halted(self, routing: Routing) -> None:
-        """Tell the driver, once each time that sources are to stop, which event is the first that was not sent.
+    def _say_halted(self, mine: ShiftState) -> None:
+        """Tell the driver, once each time that the slot is to stand still, which event is the first that was not sent.
 
         It may say where to stop instead: a slot that does its batch again had come further before.
         """
-        told = routing.stops if routing.stopping else None
-        if told is not None and told != self._halted:
-            answer = self._agent.ask(Halted(*self._me, self._position, routing.version))
+        if mine.since > self._halted:
+            answer = self._agent.ask(Halted(*self._me, self._position, mine.since))
             self._until = self._until if answer.until is None else answer.until
-        self._halted = told
+            self._halted = mine.since
 
-    def _due(self, routing: Routing) -> int:
+    def _due(self, progress: Progress) -> int:
         """Before which of its events this slot may have sent all by now."""
-        if routing.epoch_s is None:
+        if progress.epoch_s is None:
             return self._position
-        if routing.stopping or routing.shift != self._program.shift:
+        if progress.of(self._program.shift).phase is not Phase.SENDING:
             return self._position if self._until is None else self._until  # done again
-        due = self._source.due(time.time() - routing.epoch_s)
+        due = self._source.due(time.time() - progress.epoch_s)
         return max(self._position, (due - self._slot + self._slots - 1) // self._slots)
 
-    def _wait_s(self, routing: Routing) -> float:
+    def _wait_s(self, progress: Progress) -> float:
         number = self._number(self._position)
-        sending = routing.shift == self._program.shift and not routing.stopping
-        if routing.epoch_s is None or not sending or number >= (self._source.total or math.inf):
+        sending = progress.of(self._program.shift).phase is Phase.SENDING
+        if progress.epoch_s is None or not sending or number >= (self._source.total or math.inf):
             return IDLE_S
-        next_due = routing.epoch_s + self._source.due_times(range(number, number + 1))[0]
+        next_due = progress.epoch_s + self._source.due_times(range(number, number + 1))[0]
         return min(max(next_due - time.time(), TICK_S), LONGEST_WAIT_S)
 
     def _number(self, position: int) -> int:
@@ -169,22 +160,3 @@ class BatchEnding:
         finally:
             self.reached.set()
             self._woken.set()
-
-
-def ingest_rows(program: Program, partition: int, batch: int, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Micro-batch: the rows of any streaming DataFrame as events, numbered by batch, partition and row."""
-    name = program.frame_source or ""
-    counters = ReplicaCounters()
-    outbox = Outbox(program, 0, name, partition, counters)
-    agent = agent_for(program)
-    agent.join(Role(report_of(program, name, partition, batch, counters), lambda _: None))
-    row = 0
-    for rows in batches:
-        now = time.time()
-        for event in rows.to_pylist():
-            outbox.add_one(f"{batch}-{partition}-{row}", now, event)
-            row += 1
-        counters.processed = row
-        if (out := outbox.rows(Routing(0, dict(program.routing)))) is not None:
-            yield out
-    agent.wake()

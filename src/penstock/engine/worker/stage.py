@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from penstock.engine.plan.program import Program
-from penstock.engine.protocol.numbers import first_batch
+from penstock.engine.protocol.bundle import read_header
+from penstock.engine.protocol.progress import first_batch
+from penstock.engine.worker.outbox import nudged_rows
 
 Batches = Iterable[Any]
 
@@ -27,27 +29,43 @@ def play(program: Program, level: int, batches: Batches) -> Iterator[Any]:
     """Play the part of this partition."""
     from pyspark import TaskContext
 
-    from penstock.engine.worker.pass_by import pass_by
+    from penstock.engine.worker.microbatch import send_rows
     from penstock.engine.worker.replica import OperatorReplica
-    from penstock.engine.worker.source_slot import SourceSlot, ingest_rows
+    from penstock.engine.worker.source_slot import SourceSlot
 
     task = TaskContext.get()
     if task is None:
         raise RuntimeError("a stage runs in a Spark task only")
     sys.path += [entry for entry in program.path if entry not in sys.path]
-    number = program.batch if program.batch is not None else int(task.getLocalProperty("streaming.sql.batchId") or 0)
-    batch = first_batch(program.shift) + number
-    if level == 0 and program.frame_source is not None:
-        yield from ingest_rows(program, task.partitionId(), batch, batches)
+    batch = _batch(program, task)
+    if level == 0 and not program.realtime:
+        yield from send_rows(program, task.partitionId(), batch, batches)
         return
     slot = program.layout.stages[level][task.partitionId()]
     if slot.operator is None:
         yield from pass_by(program, level, batches)
-    elif level > 0:
-        yield from OperatorReplica(program, level, slot.operator, slot.replica, batch).run(batches)
-    elif program.realtime:
+    elif level == 0:
         yield from SourceSlot(program, slot.operator, slot.replica, batch).run(batches)
     else:
-        for _ in batches:  # the rows only say which slot this is, and that is known
-            pass
-        yield from SourceSlot(program, slot.operator, slot.replica, batch).run_range()
+        yield from OperatorReplica(program, level, slot.operator, slot.replica, batch).run(batches)
+
+
+def _batch(program: Program, task: Any) -> int:
+    """The number of the batch, as in positions, counters and names of segments."""
+    if program.microbatch is not None:
+        return program.microbatch.number
+    return first_batch(program.shift) + int(task.getLocalProperty("streaming.sql.batchId") or 0)
+
+
+def pass_by(program: Program, level: int, batches: Batches) -> Iterator[Any]:
+    """What runs in a partition that is the way past a stage: send bundles that skip it on their way."""
+    for batch in batches:
+        partitions: list[int] = []
+        bundles: list[bytes] = []
+        for bundle in batch.column(1).to_pylist():
+            if bundle:
+                header = read_header(bundle)
+                partitions.append(program.layout.next_partition(level, header.level, header.partition))
+                bundles.append(bundle)
+        if bundles:
+            yield nudged_rows(program, partitions, bundles)

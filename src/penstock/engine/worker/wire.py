@@ -1,16 +1,21 @@
-"""One edge of one sending replica: the events that wait to leave, and the grouping that sends them."""
+"""One edge of one sending replica: the events that wait to leave, and the grouping that sends them.
+
+Where the receiver keeps state, events go to the owners of their key groups, and markers before a change of owners.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from penstock.engine.plan.program import Edge, Program
-from penstock.engine.protocol.bundle import Events, Header, Keys, pack
-from penstock.engine.protocol.messages import OperatorRouting, Routing
-from penstock.grouping import Receivers, Sender, make_grouping
+from penstock.engine.protocol.bundle import HASH, Events, Header, Keys, Marker, pack, pack_marker
+from penstock.engine.protocol.messages import OperatorRouting, Routing, Used, Utilisations
+from penstock.grouping import KeyGroups, Receivers, Sender, make_grouping
+from penstock.state.handover import SendingSide, Table
 
 BUNDLE_EVENTS = 2000
 
@@ -26,20 +31,21 @@ class Wire:
         self._program = program
         self._level = level
         self._replica = replica
-        self._routed: tuple[OperatorRouting, Sender] | None = None
+        self._routed: tuple[OperatorRouting, Used | None, Sender] | None = None
 
-    def route(self, routing: Routing, sender: str) -> None:
-        """Follow the routing now in force."""
-        mine = routing.operators[self.edge.receiver]
+    def route(self, routing: Routing, used: Utilisations, sender: str) -> None:
+        """Follow the routing now in force, and how used the receivers are."""
+        mine, load = routing.operators[self.edge.receiver], used.operators.get(self.edge.receiver)
         me = self._among(routing, sender)
-        if self._routed == (mine, me):
+        if self._routed == (mine, load, me):
             return
-        if self._routed is None or self._routed[1] != me:
+        if self._routed is None or self._routed[2] != me:
             self._seat(me)
         here = tuple(r for r in mine.active if self._program.layout.has(self.edge.receiver, r))
         active = here or self._program.layout.replicas(self.edge.receiver)[:1]  # another shift has other pools
-        self._follow(Receivers(active, mine.utilisation, mine.step, routing.version))
-        self._routed = (mine, me)
+        now = Receivers(active) if load is None else Receivers(active, load.by_replica, load.step, load.interval)
+        self._follow(now)
+        self._routed = (mine, load, me)
 
     def _seat(self, me: Sender) -> None:
         self._grouping = make_grouping(self.edge.grouping, me, self.edge.key)
@@ -59,7 +65,7 @@ class Wire:
         """Who sends for that sender: an operator's active replicas, a source's slots."""
         if sender in routing.operators:
             return routing.operators[sender].active
-        return tuple(slot.replica for slot in self._program.layout.stages[0] if slot.operator == sender)
+        return tuple(one.replica for one in self._program.layout.stages[0] if one.operator == sender)
 
     def takes(self, event: Any) -> bool:
         """Whether a replica can be chosen for the event, and the event sent."""
@@ -94,3 +100,57 @@ class Wire:
     def _keys(self, part: list[int]) -> Keys | None:  # noqa: ARG002 - most groupings need none
         """What goes along with these of the events just chosen for."""
         return None
+
+
+class KeyedSender:
+    """What a partition follows for one operator with state that it sends to, whatever the streams."""
+
+    def __init__(self, edge: Edge, program: Program, level: int, replica: int) -> None:
+        self._edge = edge
+        self._layout = program.layout
+        self._level = level
+        self._replica = replica
+        self.grouping = KeyGroups(edge.key)
+        table = program.routing[edge.receiver].table
+        assert table is not None
+        self.begin(table)
+
+    def begin(self, table: Table) -> None:
+        """A batch begins with this table."""
+        self._side = SendingSide(table)
+        self._follow()
+
+    def _follow(self) -> None:
+        self.grouping.update(Receivers((), owners=self._side.table.owners))
+
+    def markers(self, routing: Routing, sender: int) -> Iterator[tuple[int, bytes]]:
+        """Follow the owners now in force; the markers, as (first partition, bundle), that go before all events."""
+        table = routing.operators[self._edge.receiver].table
+        if table is None or table.version <= self._side.table.version:
+            return
+        losers = self._side.hear(table)
+        self._follow()
+        for loser in losers:
+            target = self._layout.partition(self._edge.receiver, loser)
+            header = Header(sender, self._edge.level, target, 0)
+            first = self._layout.next_partition(self._level, self._edge.level, target)
+            yield first, pack_marker(header, Marker(self._replica, table.version))
+
+
+class KeyedWire(Wire):
+    """A wire that sends by key group, and the keys' hashes along."""
+
+    def __init__(self, edge: Edge, program: Program, level: int, replica: int, sender: KeyedSender) -> None:
+        super().__init__(edge, program, level, replica)
+        self._sender = sender
+        self._hashes: list[int] = []
+
+    def route(self, routing: Routing, used: Utilisations, sender: str) -> None:
+        """The owners have been followed already, for all wires to the operator at once."""
+
+    def _choose(self, events: list[Any]) -> Sequence[int]:
+        self._hashes = self._sender.grouping.hashes(events)
+        return self._sender.grouping.assign_hashes(self._hashes)
+
+    def _keys(self, part: list[int]) -> Keys:
+        return Keys(self._replica, np.array([self._hashes[i] for i in part], HASH).tobytes())

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from penstock.errors import InputError
 from penstock.grouping.base import Receivers, Sender
+from penstock.grouping.online_shuffle.feedback import Request, Sketch
 from penstock.grouping.online_shuffle.keys import Key, KeyHashes
-from penstock.grouping.online_shuffle.messages import Request, Sketch
 from penstock.grouping.online_shuffle.options import OnlineShuffleOptions
 from penstock.grouping.online_shuffle.scheduler import choose_all, choose_one, set_active, take_reply, take_sketch
 from penstock.grouping.online_shuffle.state import REQUEST, STATES, enlarged, schedulers

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from penstock.common.checks import whole
 from penstock.errors import InputError
-from penstock.grouping.online_shuffle.messages import Reply, Request, Sketch
+from penstock.grouping.online_shuffle.feedback import Reply, Request, Sketch
 from penstock.grouping.online_shuffle.options import OnlineShuffleOptions
-from penstock.grouping.online_shuffle.replica import answer, execute_all, sketchers
+from penstock.grouping.online_shuffle.sketchers import answer, execute_all, sketchers
 
 
 class Sketching:

@@ -11,8 +11,8 @@ import numpy as np
 from numba import njit
 
 from penstock.grouping.online_shuffle.options import OnlineShuffleOptions
-from penstock.grouping.online_shuffle.replica import Sketchers, answer, execute, sketchers
 from penstock.grouping.online_shuffle.scheduler import choose, set_active, take_reply, take_sketch
+from penstock.grouping.online_shuffle.sketchers import Sketchers, answer, execute, sketchers
 from penstock.grouping.online_shuffle.state import Schedulers, schedulers
 from penstock.simulator.kernels.arrays import ASKED, LOST, TIMED_OUT, Events, Flags, Floats, Ints, Queue
 

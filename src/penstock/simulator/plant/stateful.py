@@ -25,7 +25,7 @@ from penstock.simulator.plant.model import OperatorModel
 from penstock.simulator.plant.operator import SimulatedOperator
 from penstock.simulator.plant.regional import RegionalOperator
 from penstock.simulator.scenario import Plant
-from penstock.state.key_groups import first_owners, reassigned
+from penstock.state.owners import first_owners, reassigned
 
 STATE_BYTES = 60.0  # of one key, where nothing is said: a word with a dict of three numbers, encoded
 

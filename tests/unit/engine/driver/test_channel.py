@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.protocol.messages import BatchEnd, Position, Question, Report, StartQuery
+from penstock.engine.protocol.messages import BatchEnd, Poll, Position, Question, Report, StartQuery, Used, Utilisations
+from penstock.engine.protocol.progress import Phase
 from penstock.engine.worker import agent as agents
-from penstock.engine.worker.agent import Role, agent_for
+from penstock.engine.worker.agent import agent_for
+from penstock.engine.worker.role import Role
 from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters
 from penstock.topology import Topology
 
-from ..made import role, routing
+from ..made import progress, role, routing
 
 Driver = Any
 Tools = SimpleNamespace
@@ -41,6 +43,39 @@ def test_an_older_routing_does_not_replace_a_newer_one(driver: Driver, tools: To
     tools.until(lambda: agent.routing.version == 6)
     agent._take(routing(5))
     assert agent.routing.version == 6
+
+
+def test_who_connects_is_told_the_last_of_each_kind(driver: Driver, tools: Tools) -> None:
+    """Routing, utilisation, progress and polls are messages of their own; none takes the place of another."""
+    used = Utilisations(3, {"clean": Used({0: 0.5}, 0.1, 3)})
+    halted = progress(4, Phase.HALTED)
+    for message in (progress(2), routing(1), Utilisations(2), routing(2), used, halted):
+        driver.server.publish(message)
+    poll = driver.server.poll()
+    agent = driver.agent()
+    tools.until(lambda: driver.server.answered(poll))
+    assert (agent.routing, agent.used, agent.progress) == (routing(2), used, halted)
+
+
+def test_what_is_older_than_what_is_known_is_not_taken(driver: Driver, tools: Tools) -> None:
+    agent = driver.agent()
+    for message in (progress(5, Phase.HALTED), Utilisations(5), Poll(5)):
+        agent._take(message)
+    for message in (progress(4), Utilisations(4), Poll(4)):
+        agent._take(message)
+    assert (agent.progress, agent.used.version, agent._poll) == (progress(5, Phase.HALTED), 5, 5)
+
+
+def test_a_poll_is_a_message_of_its_own(driver: Driver, tools: Tools) -> None:
+    """The whole routing used to travel with every poll."""
+    agent = driver.agent()
+    taken: list[Any] = []
+    take = agent._take
+    agent._take = lambda message: (taken.append(message), take(message))[1]  # type: ignore[method-assign]
+    tools.until(lambda: driver.server.answered(0))
+    poll = driver.server.poll()
+    tools.until(lambda: driver.server.answered(poll))
+    assert taken == [Poll(poll)]
 
 
 def test_publishing_after_the_end_is_no_error(driver: Driver, tools: Tools) -> None:
@@ -96,7 +131,7 @@ def test_a_poll_is_answered_by_all_with_counters_no_older_than_it(driver: Driver
     for poll in (1, 2):
         for one in mine:
             one.report.counters.processed = 10 * poll
-        driver.server.publish(routing(poll, poll=poll))
+        assert driver.server.poll() == poll
         tools.until(lambda: driver.server.answered(poll), 2.0)  # noqa: B023
         assert [driver.latest(f"o{n}").processed for n in range(3)] == [10 * poll] * 3
     assert not driver.server.answered(3)
@@ -104,8 +139,7 @@ def test_a_poll_is_answered_by_all_with_counters_no_older_than_it(driver: Driver
 
 def test_nobody_has_answered_when_nobody_is_there(driver: Driver) -> None:
     assert not driver.server.answered(0)
-    driver.server._alone = True  # as in micro-batch mode, where Spark ends processes that are idle
-    assert driver.server.answered(0)
+    assert driver.server.answered(0, least=0)  # as in micro-batch mode, where Spark ends processes that are idle
 
 
 def test_a_process_that_says_nothing_is_given_up(driver: Driver, tools: Tools) -> None:
@@ -115,10 +149,10 @@ def test_a_process_that_says_nothing_is_given_up(driver: Driver, tools: Tools) -
     tools.until(lambda: driver.server.answered(0))
     silent = driver.agent(report_every_s=60.0)
     tools.until(lambda: len(driver.server._writers) == 2)
-    silent.routing = routing(1 << 40, closing=True)  # does not come back
+    silent.progress = progress(1 << 40, closing=True)  # does not come back
     tools.until(lambda: len(driver.server._writers) == 1)
-    driver.server.publish(routing(7, poll=7))
-    tools.until(lambda: driver.server.answered(7))
+    poll = driver.server.poll()
+    tools.until(lambda: driver.server.answered(poll))
 
 
 # ── questions ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -143,7 +177,7 @@ def test_a_question_is_asked_again_after_a_broken_connection(driver: Driver) -> 
             raise EngineError("not yet")
         return Position(0, 5)
 
-    driver.server.on_question = answer
+    driver.answer = answer
     assert driver.agent().ask(StartQuery(0, "tweets", 0, 0)) == Position(0, 5)
     assert len(asked) == 3
 
@@ -159,7 +193,7 @@ def test_a_question_that_is_given_up_is_not_asked_any_more(
         refused.append(question)
         raise EngineError("it has been replaced")
 
-    driver.server.on_question = refuse
+    driver.answer = refuse
     agent = driver.agent()
     with pytest.raises(TimeoutError, match=r"the driver did not answer within 0\.05 s: StartQuery"):
         agent.ask(StartQuery(0, "tweets", 0, 0))
@@ -215,10 +249,10 @@ def test_an_agent_ends_with_its_run(driver: Driver, tools: Tools) -> None:
     program = driver.program(topology)
     agent = agent_for(program)
     assert agent_for(program) is agent
-    driver.server.publish(routing(2, closing=True))
-    tools.until(lambda: agent.routing.closing)
-    driver.server.publish(routing(3, closing=True, poll=1))
-    tools.until(lambda: driver.server.answered(1))  # it still reports until the channel is closed
+    driver.server.publish(progress(2, closing=True))
+    tools.until(lambda: agent.progress.closing)
+    poll = driver.server.poll()
+    tools.until(lambda: driver.server.answered(poll))  # it still reports until the channel is closed
     driver.server.stop()
     tools.until(lambda: not [t for t in threading.enumerate() if t.name == "penstock-agent"])
     assert driver.run not in agents._agents

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from penstock.engine.driver.drain import Drain
+from penstock.engine.driver.tally import Drain
 from penstock.metrics.counters import OperatorCounters, ReplicaCounters, RunCounters
 
 

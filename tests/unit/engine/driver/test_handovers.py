@@ -10,13 +10,16 @@ import pytest
 
 from penstock.engine.driver.handovers import Handovers
 from penstock.engine.driver.routing import RoutingTable
-from penstock.engine.protocol.messages import Report, Reports, Routing, StateReport, TablesQuery
-from penstock.engine.protocol.numbers import first_batch
+from penstock.engine.protocol.messages import Report, Reports, StateReport, TablesQuery
+from penstock.engine.protocol.progress import first_batch
 from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters
 from penstock.state.files import StateFiles
 from penstock.state.handover import Table
+from penstock.state.segments import SegmentName
 from penstock.topology import Topology
+
+from ..made import Published
 
 
 def count(event: Any, state: dict[str, int]) -> None: ...
@@ -26,12 +29,12 @@ def count(event: Any, state: dict[str, int]) -> None: ...
 def routing() -> RoutingTable:
     topology = Topology("words", pool=4)
     topology.operator("count", count, inputs=topology.source("words"), key="word", key_groups=4)
-    return RoutingTable(topology, {})
+    return RoutingTable(topology, {}, Published())
 
 
 @pytest.fixture
 def handovers(routing: RoutingTable, tmp_path: Path) -> Handovers:
-    return Handovers(routing, {"count": StateFiles(tmp_path / "count")}, timeout_s=60.0)
+    return Handovers(routing, {"count": StateFiles(tmp_path / "count")}, 60.0, routing.roll_back)
 
 
 def table(routing: RoutingTable) -> Table:
@@ -45,8 +48,7 @@ def said(replica: int, handed: int, taken: int) -> Reports:
 
 
 def test_a_change_from_wish_to_end(routing: RoutingTable, handovers: Handovers) -> None:
-    heard: list[Routing] = []
-    routing.on_change = heard.append
+    heard: Any = routing._publisher
     routing.activate("count", 2)
     assert routing.active == {"count": (0, 1)}  # at once
     assert table(routing) == Table(2, (0, 0, 1, 1), before=(0, 0, 0, 0))
@@ -76,17 +78,20 @@ def test_all_who_end_a_batch_end_with_the_same_table(routing: RoutingTable, hand
     assert handovers.tables(TablesQuery(0, 8)) == {"count": Table(2, (0, 0, 1, 1))}  # the wish, with nobody at work
 
 
-def test_micro_batches_take_what_is_wished_for(routing: RoutingTable, handovers: Handovers) -> None:
+def test_micro_batches_take_what_is_wished_for(routing: RoutingTable, handovers: Handovers, tmp_path: Path) -> None:
+    """Nobody hands anything over: the next batch loads what it owns. What no batch needs any more is removed."""
+    for batch in range(60):
+        StateFiles(tmp_path / "count").write(SegmentName(batch, 0, 0), [])
     routing.activate("count", [3])
     handovers.settle()
     assert table(routing) == Table(2, (3, 3, 3, 3))
+    assert len(StateFiles(tmp_path / "count").names()) < 60
 
 
 def test_what_takes_too_long_is_rolled_back_and_logged(
     routing: RoutingTable, handovers: Handovers, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    handovers.roll_back = routing.roll_back
     routing.activate("count", 2)
     handovers._look(100.0)
     handovers._look(160.0)
@@ -119,9 +124,10 @@ def test_what_has_been_taken_is_removed(routing: RoutingTable, handovers: Handov
 # ── progress, and shifts ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_replica_that_works_off_a_long_queue_is_not_late(routing: RoutingTable, handovers: Handovers) -> None:
+def test_a_replica_that_works_off_a_long_queue_is_not_late(routing: RoutingTable, tmp_path: Path) -> None:
     taken_back: list[bool] = []
-    handovers.roll_back = lambda: taken_back.append(True)
+    files = {"count": StateFiles(tmp_path / "count")}
+    handovers = Handovers(routing, files, 60.0, lambda: taken_back.append(True))
     routing.activate("count", 2)
     for step in range(5):
         counters = ReplicaCounters(processed=100 * step)
@@ -148,7 +154,7 @@ def test_the_next_shift_begins_with_the_same_owners_and_wishes_wait(
 
 
 def test_a_change_that_goes_on_is_waited_for(routing: RoutingTable, tmp_path: Path) -> None:
-    handovers = Handovers(routing, {"count": StateFiles(tmp_path / "count")}, timeout_s=0.1)
+    handovers = Handovers(routing, {"count": StateFiles(tmp_path / "count")}, 0.1, routing.roll_back)
     routing.activate("count", 2)
     with pytest.raises(EngineError, match=r"key groups were still moving after 0\.2 s"):
         handovers.hold()
@@ -160,16 +166,14 @@ def test_a_change_that_goes_on_is_waited_for(routing: RoutingTable, tmp_path: Pa
 
 def test_state_is_written_when_the_last_shift_is_over(routing: RoutingTable, handovers: Handovers) -> None:
     replicas = {("words", 0), ("count", 0), ("count", 1)}
-    assert not handovers.write(7, replicas, timeout_s=0.05)
-    assert routing.current.over == 7
+    assert not handovers.await_written(7, replicas, timeout_s=0.05)
     for replica, generation in ((0, 7), (1, 6)):
         report = StateReport("count", replica, generation, 1, 1, written=True)
         handovers.hear(Reports("here", 1, 0, [], state=[report]))
-    assert not handovers.write(7, replicas, timeout_s=0.05)  # what an earlier generation wrote does not count
+    assert not handovers.await_written(7, replicas, timeout_s=0.05)  # what an earlier generation wrote does not count
     handovers.hear(Reports("here", 1, 0, [], state=[StateReport("count", 1, 7, 1, 1, written=True)]))
-    assert handovers.write(7, replicas, timeout_s=0.05)
+    assert handovers.await_written(7, replicas, timeout_s=0.05)
 
 
 def test_without_state_nothing_is_written(routing: RoutingTable) -> None:
-    assert Handovers(routing, {}, timeout_s=1.0).write(7, {("count", 0)}, timeout_s=0.0)
-    assert routing.current.over == -1
+    assert Handovers(routing, {}, 1.0, routing.roll_back).await_written(7, {("count", 0)}, timeout_s=0.0)

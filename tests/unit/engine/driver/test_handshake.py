@@ -14,7 +14,7 @@ import pytest
 
 from penstock.engine.driver import channel as channels
 from penstock.engine.driver.channel import ControlServer
-from penstock.engine.plan.program import Channel
+from penstock.engine.plan.program import DriverAddress
 from penstock.engine.protocol.messages import (
     LENGTH,
     MAX_FRAME_BYTES,
@@ -88,7 +88,7 @@ def stray(driver: Driver) -> Any:
     """`stray(listener, secret)`: an agent that is led to someone else's server."""
 
     def led(listener: Listener, secret: bytes = b"s") -> Agent:
-        agent = Agent(driver.run, Channel("127.0.0.1", listener.port, secret, 60.0), Routing(0, {}))
+        agent = Agent(driver.run, DriverAddress("127.0.0.1", listener.port, secret, 60.0), Routing(0, {}))
         driver.agents.append(agent)
         return agent
 
@@ -222,4 +222,4 @@ def test_reports_count_only_after_the_handshake(driver: Driver, stranger: socket
 
 def test_a_place_where_nobody_can_listen_is_an_error() -> None:
     with pytest.raises(EngineError, match=r"the control channel cannot listen on 192\.0\.2\.1: "):
-        ControlServer("run", b"s", "192.0.2.1").start()
+        ControlServer("run").start("192.0.2.1", None)  # type: ignore[arg-type]

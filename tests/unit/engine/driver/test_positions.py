@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.engine.driver.positions import KEPT_BATCHES, Positions
-from penstock.engine.protocol.numbers import first_batch
+from penstock.engine.protocol.progress import first_batch
 from penstock.errors import EngineError
 
 SLOT = ("tweets", 0)
@@ -22,9 +22,8 @@ def file(tmp_path: Path) -> Path:
 def test_the_first_batch_starts_at_0_and_the_next_where_it_ended(file: Path) -> None:
     positions = Positions(file)
     assert positions.start(0, SLOT) == 0
-    assert positions.known_end(0, SLOT) is None
     assert positions.end(0, SLOT, 40) == 40
-    assert (positions.start(1, SLOT), positions.known_end(0, SLOT)) == (40, 40)
+    assert positions.start(1, SLOT) == 40
 
 
 def test_slots_and_sources_are_kept_apart(file: Path) -> None:
@@ -40,7 +39,7 @@ def test_a_new_driver_reads_the_file_back(file: Path) -> None:
     before.end(0, SLOT, 40)
     before.end(1, SLOT, 90)
     after = Positions(file)
-    assert (after.start(1, SLOT), after.start(2, SLOT), after.known_end(1, SLOT)) == (40, 90, 90)
+    assert (after.start(1, SLOT), after.start(2, SLOT)) == (40, 90)
 
 
 def test_a_batch_done_again_may_end_elsewhere(file: Path) -> None:
@@ -81,7 +80,9 @@ def test_the_file_is_replaced_in_one_step(file: Path, monkeypatch: pytest.Monkey
     with pytest.raises(OSError, match="power cut"):
         positions.end(1, SLOT, 90)
     for after in (positions, Positions(file)):  # what is not on disk is not known
-        assert (after.start(1, SLOT), after.known_end(1, SLOT)) == (40, None)
+        assert after.start(1, SLOT) == 40
+        with pytest.raises(EngineError, match="where batch 2 starts is not known"):
+            after.start(2, SLOT)
     for write in (lambda: positions.begin(1, {SLOT: 90}), lambda: positions.forget(0)):
         with pytest.raises(OSError, match="power cut"):
             write()

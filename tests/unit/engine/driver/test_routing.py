@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.engine.driver.routing import RoutingTable, chosen
-from penstock.engine.protocol.messages import Routing
+from penstock.engine.protocol.messages import Used, Utilisations
 from penstock.errors import InputError, TopologyError
 from penstock.metrics.utilisation import Utilisation
 from penstock.topology import Topology
+
+from ..made import Published
 
 
 def declared() -> Topology:
@@ -22,19 +24,18 @@ def declared() -> Topology:
 
 @pytest.fixture
 def table() -> RoutingTable:
-    return RoutingTable(declared(), {"clean": 2})
+    return RoutingTable(declared(), {"clean": 2}, Published())
 
 
 @pytest.fixture
-def published(table: RoutingTable) -> list[Routing]:
-    seen: list[Routing] = []
-    table.on_change = seen.append
-    return seen
+def published(table: RoutingTable) -> Published:
+    assert isinstance(table._publisher, Published)
+    return table._publisher
 
 
 def test_every_operator_starts_with_what_was_asked_for_or_with_one() -> None:
-    assert RoutingTable(declared(), {"clean": 2}).active == {"clean": (0, 1), "store": (0,)}
-    assert RoutingTable(declared(), {"store": (3, 1)}).active == {"clean": (0,), "store": (3, 1)}
+    assert RoutingTable(declared(), {"clean": 2}, Published()).active == {"clean": (0, 1), "store": (0,)}
+    assert RoutingTable(declared(), {"store": (3, 1)}, Published()).active == {"clean": (0,), "store": (3, 1)}
 
 
 def test_a_number_keeps_those_that_are_active(table: RoutingTable) -> None:
@@ -78,10 +79,10 @@ def test_an_unknown_operator(table: RoutingTable) -> None:
     with pytest.raises(TopologyError, match=message):
         table.activate("clena", 1)
     with pytest.raises(TopologyError, match=message):
-        RoutingTable(declared(), {"clena": 1})
+        RoutingTable(declared(), {"clena": 1}, Published())
 
 
-def test_what_is_refused_changes_and_publishes_nothing(table: RoutingTable, published: list[Routing]) -> None:
+def test_what_is_refused_changes_and_publishes_nothing(table: RoutingTable, published: Published) -> None:
     before = table.current
     for name, replicas in (("clean", 9), ("nobody", 1)):
         with pytest.raises((InputError, TopologyError)):
@@ -90,36 +91,30 @@ def test_what_is_refused_changes_and_publishes_nothing(table: RoutingTable, publ
     assert published == []
 
 
-def test_every_change_is_a_new_version_published_at_once(table: RoutingTable, published: list[Routing]) -> None:
-    table.activate("store", 3)
-    table.change(epoch_s=12.5)
-    assert table.poll() == 1
-    table.change(stopping=True)
-    assert table.poll() == 2
-    assert [one.version for one in published] == [2, 3, 4, 5, 6]
+def test_every_change_is_a_new_version_published_at_once(table: RoutingTable, published: Published) -> None:
+    for replicas in (3, 1, 2):
+        table.activate("store", replicas)
+    assert [one.version for one in published] == [2, 3, 4]
     assert table.current is published[-1]
-    last = published[-1]
-    assert (last.epoch_s, last.stopping, last.closing, last.poll) == (12.5, True, False, 2)
-    assert last.operators["store"].active == (0, 1, 2)
+    assert published[-1].operators["store"].active == (0, 1)
 
 
-def test_utilisation_is_published_for_load_balancing_only(table: RoutingTable, published: list[Routing]) -> None:
+def test_utilisation_is_published_for_load_balancing_only(table: RoutingTable, published: Published) -> None:
     used = Utilisation({0: 0.5, 1: 0.25}, step=0.01)
     table.use({"clean": used, "store": used})
-    clean, store = (published[-1].operators[name] for name in ("clean", "store"))
-    assert (clean.utilisation, clean.step, clean.interval) == ({0: 0.5, 1: 0.25}, 0.01, 1)
-    assert (store.utilisation, store.step, store.interval) == ({}, 0.0, 0)
+    assert published == [Utilisations(1, {"clean": Used({0: 0.5, 1: 0.25}, 0.01, 1)})]
+    assert table.used is published[0]
 
 
 def test_every_publication_is_a_new_interval_even_of_the_same_numbers(
-    table: RoutingTable, published: list[Routing]
+    table: RoutingTable, published: Published
 ) -> None:
     for _ in range(3):
         table.use({"clean": Utilisation({0: 0.5}, step=0.01)})
     assert [one.operators["clean"].interval for one in published] == [1, 2, 3]
 
 
-def test_where_nobody_looks_at_utilisation_nothing_is_published(table: RoutingTable, published: list[Routing]) -> None:
+def test_where_nobody_looks_at_utilisation_nothing_is_published(table: RoutingTable, published: Published) -> None:
     table.use({"store": Utilisation({0: 0.5}, step=0.01)})
     table.use({})
     assert published == []
@@ -128,4 +123,4 @@ def test_where_nobody_looks_at_utilisation_nothing_is_published(table: RoutingTa
 def test_new_replicas_keep_the_utilisation_of_the_others(table: RoutingTable) -> None:
     table.use({"clean": Utilisation({0: 0.5, 1: 0.25}, step=0.01)})
     table.activate("clean", 3)
-    assert table.current.operators["clean"].utilisation == {0: 0.5, 1: 0.25}
+    assert table.used.operators["clean"].by_replica == {0: 0.5, 1: 0.25}

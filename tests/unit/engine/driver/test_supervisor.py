@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -43,6 +44,7 @@ class Starter:
         self.queries: list[FakeQuery] = []
         self.programs: list[Any] = []
         self.times_s: list[float] = []
+        self.finishing = False
         self.refuse: Exception | None = None
         self.born_dead: Exception | None = None
 
@@ -150,7 +152,7 @@ def test_a_query_that_cannot_be_started_again_counts_as_dead(starter: Starter, s
 
 def test_a_query_that_ends_when_the_sources_are_stopped_has_done_its_work(starter: Starter, supervise: Any) -> None:
     supervisor = supervise()
-    supervisor.finishing = True
+    starter.finishing = True
     starter.queries[0].kill(RuntimeError("SourcesStopped"))
     supervisor._thread.join(30)
     assert (len(starter.queries), supervisor.failure, supervisor.restarts) == (1, None, 0)
@@ -161,6 +163,27 @@ def test_stopping_stops_the_query_and_starts_no_other(starter: Starter, supervis
     supervisor.stop()
     assert starter.queries[0].stopped
     assert (len(starter.queries), supervisor.failure) == (1, None)
+
+
+def test_a_query_that_was_stopped_is_not_renewed(starter: Starter, supervise: Any) -> None:
+    """A hand-over that took too long while the run ended had the query started again, with nobody to stop it."""
+    supervisor, called = supervise(), []
+    supervisor.stop()
+    supervisor.renew(lambda: called.append("between"))
+    assert (len(starter.queries), called) == (1, [])
+
+
+def test_a_query_that_is_renewed_while_it_is_stopped_is_stopped(starter: Starter, supervise: Any, tools: Tools) -> None:
+    supervisor = supervise()
+    stopping = threading.Thread(target=supervisor.stop)
+
+    def between() -> None:
+        stopping.start()
+        tools.until(supervisor._stopping.is_set)
+
+    supervisor.renew(between)
+    stopping.join(5)
+    assert [query.stopped for query in starter.queries] == [True, True]
 
 
 def test_stopping_does_not_wait_for_the_back_off(

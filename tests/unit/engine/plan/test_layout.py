@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine.plan.layout import Layout, Slot, lay_out
+from penstock.engine.plan.layout import Layout, Partition, lay_out
 from penstock.topology import Topology
 
 
@@ -34,16 +34,16 @@ def test_every_level_is_a_stage_and_stage_0_are_the_sources() -> None:
     topology.operator("right", same, inputs=topology.source("other"), pool=1)
     topology.operator("end", same, inputs=["left", "right"], pool=1)
     assert full(topology, slots=2).stages == (
-        (Slot("one", 0), Slot("one", 1), Slot("other", 0), Slot("other", 1)),
-        (Slot("left", 0), Slot("left", 1), Slot("right", 0)),
-        (Slot("end", 0),),
+        (Partition("one", 0), Partition("one", 1), Partition("other", 0), Partition("other", 1)),
+        (Partition("left", 0), Partition("left", 1), Partition("right", 0)),
+        (Partition("end", 0),),
     )
 
 
 def test_a_stage_that_is_skipped_has_a_way_past_it_as_its_last_slot() -> None:
     stages = full(long_and_short(2)).stages
-    assert [Slot(None) in stage for stage in stages] == [False, False, True, True, False]
-    assert stages[2] == (Slot("step1", 0), Slot("step1", 1), Slot(None))
+    assert [Partition(None) in stage for stage in stages] == [False, False, True, True, False]
+    assert stages[2] == (Partition("step1", 0), Partition("step1", 1), Partition(None))
 
 
 def test_tasks_are_all_slots_of_all_stages() -> None:
@@ -52,7 +52,7 @@ def test_tasks_are_all_slots_of_all_stages() -> None:
 
 def test_only_the_given_replicas_have_a_slot() -> None:
     layout = lay_out(long_and_short(0, pool=8), {"first": (5, 2), "end": (7,)})
-    assert layout.stages[1:] == ((Slot("first", 5), Slot("first", 2)), (Slot("end", 7),))
+    assert layout.stages[1:] == ((Partition("first", 5), Partition("first", 2)), (Partition("end", 7),))
     assert (layout.partition("first", 2), layout.partition("end", 7)) == (1, 0)
 
 
@@ -70,4 +70,4 @@ def test_a_bundle_reaches_its_target_over_any_number_of_stages(length: int, pool
     for level in range(topology.level("first"), goal):
         partition = layout.next_partition(level, goal, target)
         met.append(layout.stages[level + 1][partition])
-    assert met == [Slot(None)] * length + [Slot("end", replica % pool)]
+    assert met == [Partition(None)] * length + [Partition("end", replica % pool)]

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.engine.plan.program import Limits
+from penstock.engine.plan.program import Limits, MicroBatch
 from penstock.engine.protocol.bundle import HASH, Events, Header, Keys, Marker, pack, pack_marker
 from penstock.engine.protocol.messages import OperatorRouting, Routing, TablesQuery
+from penstock.engine.protocol.progress import Phase, Progress, ShiftState
 from penstock.engine.worker import keyed_replica
 from penstock.engine.worker.replica import OperatorReplica
 from penstock.errors import EngineError
@@ -24,6 +25,8 @@ from penstock.state.files import StateFiles
 from penstock.state.handover import Table
 from penstock.state.segments import SegmentName
 from penstock.topology import Topology
+
+from ..made import LONG_AGO
 
 Driver = Any
 Tools = SimpleNamespace
@@ -70,7 +73,7 @@ class Table1:
     def __init__(self, driver: Driver, *owners: int) -> None:
         self.driver, self.begin, self.end = driver, Table(1, owners), Table(1, owners)
         self.published = 1
-        driver.server.on_tables = self.answer
+        driver.tables = self.answer
 
     def answer(self, question: TablesQuery) -> dict[str, Table]:
         return {"count": self.end if question.ending else self.begin}
@@ -125,11 +128,11 @@ def counts(left: list[tuple[str, str, int]]) -> list[int]:
 @pytest.mark.parametrize("realtime", [True, False], ids=["realtime", "microbatch"])
 @pytest.mark.parametrize("cached", [True, False], ids=["cached", "loaded"])
 def test_counts_go_on_over_batches(world: World, realtime: bool, cached: bool) -> None:
-    active = {"count": (0, 1)}
-    assert counts(world.run(of(0, 1, 0), batch=0, realtime=realtime, active=active)) == [1, 1, 2]
+    active, given = {"count": (0, 1)}, {} if realtime else {"microbatch": MicroBatch(0, "words")}
+    assert counts(world.run(of(0, 1, 0), batch=0, active=active, **given)) == [1, 1, 2]
     if not cached:
         keyed_replica.forget_all()
-    assert counts(world.run(of(0), of(1), batch=10**9, realtime=realtime, active=active)) == [3, 2]
+    assert counts(world.run(of(0), of(1), batch=10**9, active=active, **given)) == [3, 2]
     assert sorted(file.name for file in (world.folder / "count").iterdir()) == ["0.0.0", "1000000000.0.0"]
 
 
@@ -192,7 +195,7 @@ def test_events_of_other_groups_get_their_turn_while_state_is_given(
     world.tables.begin = Table(1, (0, 0, 0, 1))
     owned: list[set[int]] = []
 
-    def slow(replica: keyed_replica.StatefulReplica, _: keyed_replica.Call) -> None:
+    def slow(replica: keyed_replica.KeyedReplica, _: keyed_replica.Call) -> None:
         time.sleep(0.05)
         owned.append(set(replica._state.owned))
 
@@ -200,7 +203,7 @@ def test_events_of_other_groups_get_their_turn_while_state_is_given(
         world.tables.publish(Table(2, (0, 1, 1, 1), before=(0, 0, 0, 1)))
         world.tools.until(lambda: world.replica._agent.routing.version == 2)
 
-    monkeypatch.setattr(keyed_replica.StatefulReplica, "process", slow)
+    monkeypatch.setattr(keyed_replica.KeyedReplica, "process", slow)
     world.run(change, of(0), marker(2), of(0, 0, 0))
     assert owned == [{0, 1, 2}, {0, 2}, {0}, {0}]
     assert [group for group, _ in StateFiles(world.folder / "count").take(0, 2, 0, {1, 2})] == [1, 2]
@@ -255,7 +258,7 @@ def test_a_gainer_waits_at_the_end_of_the_batch(world: World) -> None:
             return {"count": table}
         return world.tables.answer(question)
 
-    world.driver.server.on_tables = answer
+    world.driver.tables = answer
     assert counts(world.run(of(1), batch=1, replica=1)) == [2]
     assert len(asked) == 1
 
@@ -274,8 +277,7 @@ def test_the_end_of_a_batch_is_not_taken_for_the_end_of_the_shift(world: World) 
 
     def over() -> None:
         assert not said_written(world)
-        routing = {"count": OperatorRouting((0,), table=Table(1, (0, 0, 1, 1))), "end": OperatorRouting((0,))}
-        world.driver.server.publish(Routing(5, routing, over=0))
+        world.driver.server.publish(Progress(5, {0: ShiftState(Phase.WRITING, 5, generation=0)}, LONG_AGO))
         world.tools.until(lambda: said_written(world))
         assert (world.folder / "count" / "1.0.0").exists()
 

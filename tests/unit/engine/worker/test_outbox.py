@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.engine.plan.layout import lay_out
-from penstock.engine.plan.program import Program
-from penstock.engine.protocol.messages import OperatorRouting, Routing
+from penstock.engine.plan.program import MicroBatch, Program
+from penstock.engine.protocol.messages import OperatorRouting, Routing, Used, Utilisations
 from penstock.engine.worker.outbox import Outbox
 from penstock.engine.worker.wire import BUNDLE_EVENTS
 from penstock.errors import EngineError
@@ -75,8 +75,8 @@ def test_load_balancing_follows_the_published_utilisation(tools: Tools) -> None:
     outbox = outbox_of(program)
     for number in range(4):
         outbox.add_one(str(number), 0.0, number)
-    used = OperatorRouting((0, 1), utilisation={0: 0.9, 1: 0.1}, step=0.01, interval=1)
-    rows = outbox.rows(Routing(1, dict(program.routing) | {"second": used}))
+    routing = Routing(1, dict(program.routing) | {"second": OperatorRouting((0, 1))})
+    rows = outbox.rows(routing, Utilisations(1, {"second": Used({0: 0.9, 1: 0.1}, 0.01, 1)}))
     assert set(replicas_of(tools, rows).values()) == {1}
 
 
@@ -177,7 +177,7 @@ def layered(draw: st.DrawFn) -> Topology:
 
 def delivered(tools: Tools, topology: Topology, seed: int) -> dict[str, list[str]]:
     """The ids that each operator gets when each event makes none to three others, on streams that its id decides."""
-    program = tools.program_of(topology, realtime=False)
+    program = tools.program_of(topology, microbatch=MicroBatch(0, "events"))
     got: dict[str, list[str]] = {name: [] for name in topology.operators}
     source = outbox_of(program, "events", level=0)
     for number in range(4):
@@ -269,7 +269,7 @@ def test_a_key_function_that_raises_names_operator_error_and_event(tools: Tools)
 def test_in_real_time_every_partition_gets_one_nudge_behind_its_bundles(
     tools: Tools, realtime: bool, nudged: list[int]
 ) -> None:
-    program = tools.program_of(chain(), realtime=realtime)
+    program = tools.program_of(chain(), microbatch=None if realtime else MicroBatch(0, "events"))
     outbox = outbox_of(program)
     for number in range(2 * BUNDLE_EVENTS + 20):
         outbox.add_one(str(number), 0.0, number)

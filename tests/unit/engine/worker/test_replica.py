@@ -11,11 +11,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from penstock.engine.plan.program import MicroBatch
 from penstock.engine.protocol.bundle import NUDGE
 from penstock.engine.protocol.messages import OperatorRouting, Routing
+from penstock.engine.worker import lifecycle
+from penstock.engine.worker.agent import agent_for
 from penstock.engine.worker.lifecycle import close_all
-from penstock.engine.worker.pass_by import pass_by
 from penstock.engine.worker.replica import OperatorReplica
+from penstock.engine.worker.stage import pass_by
 from penstock.errors import EngineError
 from penstock.topology import Context, To, Topology
 
@@ -164,6 +167,18 @@ def test_an_event_of_another_type_names_operator_and_type(work: Work, tools: Too
     assert "missing required field `text`" in str(caught.value)
 
 
+def test_an_operator_that_is_long_unused_is_closed(
+    driver: Driver, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark may give a process another replica with the next batch, and the old one again with the one after it."""
+    program = driver.program(app(Counting()))
+    for batch, replica, closed in ((1, 0, False), (2, 1, False), (3, 1, False), (4, 1, True)):
+        monkeypatch.setattr(lifecycle, "KEPT_S", 60.0 if batch < 4 else 0.0)
+        Counting.closed.clear()
+        lifecycle.opened(program, "op", replica, batch)
+        assert Counting.closed.is_set() is closed
+
+
 # ── routing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -172,10 +187,10 @@ def test_real_time_follows_the_routing_in_force_and_micro_batch_that_of_its_prog
 ) -> None:
     topology = app(lambda event: event)
     for realtime, partition in ((True, 2), (False, 0)):
-        program = driver.program(topology, realtime=realtime)
+        program = driver.program(topology, microbatch=None if realtime else MicroBatch(1, "events"))
         driver.server.publish(Routing(5, {"op": OperatorRouting((0,)), "end": OperatorRouting((2,))}))
         replica = OperatorReplica(program, 1, "op", 0, 1)
-        tools.until(lambda: replica._agent.routing.version == 5)  # noqa: B023
+        tools.until(lambda: agent_for(program).routing.version == 5)  # noqa: B023
         left = tools.left(*replica.run([tools.Batch([tools.bundle([1])])]))
         assert [row.partition for row in left.bundles] == [partition]
         assert left.nudged == [2] * realtime

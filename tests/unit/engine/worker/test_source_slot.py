@@ -10,19 +10,19 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.engine.protocol.messages import BatchEnd, Halted, Routing, StartQuery
-from penstock.engine.worker.source_slot import CHUNK, BatchEnding, SourceSlot, ingest_rows
+from penstock.engine.protocol.messages import BatchEnd, Halted, StartQuery
+from penstock.engine.protocol.progress import Phase
+from penstock.engine.worker.source_slot import CHUNK, BatchEnding, SourceSlot
 from penstock.topology import Topology
+
+from ..made import LONG_AGO, progress
 
 Driver = Any
 Tools = SimpleNamespace
-
-LONG_AGO = 1000.0
 
 
 @dataclass
@@ -90,64 +90,11 @@ def sent_by(tools: Tools, slot: SourceSlot, batch: SparkBatch, count: int) -> li
     return events
 
 
-# ── micro-batch ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_slot_sends_its_range_with_ids_and_times_by_number(driver: Driver, tools: Tools) -> None:
-    program = driver.program(
-        app(),
-        sources={"events": Numbers(100, rate=10.0)},
-        slots=3,
-        realtime=False,
-        ranges={("events", 1): range(2, 5)},
-        epoch_s=LONG_AGO,
-    )
-    left = tools.left(*SourceSlot(program, "events", 1, 7).run_range())
-    assert left.ids == ["7", "10", "13"]
-    assert left.events == [7, 10, 13]
-    assert [born for row in left.bundles for born in row.born] == [LONG_AGO + n / 10 for n in (7, 10, 13)]
-    assert left.nudged == []
-    found = tools.until(lambda: (one := driver.latest("events", 1)) and one.processed and one)
-    assert (found.processed, found.emitted, found.sent) == (3, {"out": 3}, {"end": 3})
-
-
-def test_a_long_range_leaves_in_chunks(driver: Driver, tools: Tools) -> None:
-    ranges = {("events", 0): range(CHUNK + 5)}
-    program = driver.program(app(), sources={"events": Numbers(10 * CHUNK)}, realtime=False, ranges=ranges)
-    parts = [len(tools.left(rows).ids) for rows in SourceSlot(program, "events", 0, 0).run_range()]
-    assert parts == [CHUNK, 5]
-
-
-def test_an_empty_range_sends_nothing(driver: Driver) -> None:
-    ranges = {("events", 0): range(4, 4)}
-    program = driver.program(app(), sources={"events": Numbers(10)}, realtime=False, ranges=ranges)
-    assert list(SourceSlot(program, "events", 0, 0).run_range()) == []
-
-
-def test_events_without_a_due_time_are_born_when_they_are_sent(driver: Driver, tools: Tools) -> None:
-    ranges = {("events", 0): range(2)}
-    program = driver.program(app(), sources={"events": AtOnce(2)}, realtime=False, ranges=ranges, epoch_s=LONG_AGO)
-    before = time.time()
-    left = tools.left(*SourceSlot(program, "events", 0, 0).run_range())
-    assert all(before <= born <= time.time() for row in left.bundles for born in row.born)
-
-
-def test_ids_of_two_sources_are_told_apart(driver: Driver, tools: Tools) -> None:
-    sources = {name: Numbers(5) for name in ("one", "other")}
-    ranges = {(name, slot): range(1) for name in sources for slot in range(2)}
-    program = driver.program(app(*sources), sources=sources, slots=2, realtime=False, ranges=ranges)
-    ids = []
-    for name, slot in ranges:
-        ids += tools.left(*SourceSlot(program, name, slot, 0).run_range()).ids
-    assert ids == ["one:0", "one:1", "other:0", "other:1"]
-
-
 # ── real-time ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def realtime(driver: Driver, source: Any, *, slots: int = 1, **routing: Any) -> Any:
-    routing.setdefault("epoch_s", LONG_AGO)
-    return driver.program(app(), sources={"events": source}, slots=slots, routing=routing)
+def realtime(driver: Driver, source: Any, *, slots: int = 1, **now: Any) -> Any:
+    return driver.program(app(), sources={"events": source}, slots=slots, progress=progress(1, **now))
 
 
 def test_a_batch_starts_where_the_driver_says_and_tells_where_it_ended(driver: Driver, tools: Tools) -> None:
@@ -155,6 +102,51 @@ def test_a_batch_starts_where_the_driver_says_and_tells_where_it_ended(driver: D
     slot = SourceSlot(realtime(driver, Numbers(25)), "events", 0, 3)
     assert sent_by(tools, slot, SparkBatch(), 5) == [20, 21, 22, 23, 24]
     assert driver.questions == [StartQuery(0, "events", 0, 3), BatchEnd(0, "events", 0, 3, 25)]
+
+
+def test_ids_and_times_go_by_number(driver: Driver, tools: Tools) -> None:
+    driver.starts["events", 1] = 2
+    program = realtime(driver, Numbers(15, rate=10.0), slots=3)
+    batch, rows = SparkBatch(), []
+    for one in SourceSlot(program, "events", 1, 7).run(batch):
+        rows.append(one)
+        batch.end()
+    left = tools.left(*rows)
+    assert left.ids == ["7", "10", "13"]
+    assert left.events == [7, 10, 13]
+    assert [born for row in left.bundles for born in row.born] == [LONG_AGO + n / 10 for n in (7, 10, 13)]
+    found = tools.until(lambda: (one := driver.latest("events", 1)) and one.processed and one)
+    assert (found.processed, found.emitted, found.sent) == (3, {"out": 3}, {"end": 3})
+
+
+def test_what_is_due_at_once_leaves_in_chunks(driver: Driver, tools: Tools) -> None:
+    batch, parts = SparkBatch(), []
+    for rows in SourceSlot(realtime(driver, Numbers(CHUNK + 5)), "events", 0, 1).run(batch):
+        parts.append(len(tools.left(rows).ids))
+        if sum(parts) == CHUNK + 5:
+            batch.end()
+    assert parts == [CHUNK, 5]
+
+
+def test_events_without_a_due_time_are_born_when_they_are_sent(driver: Driver, tools: Tools) -> None:
+    before, batch, born = time.time(), SparkBatch(), []
+    for rows in SourceSlot(realtime(driver, AtOnce(2)), "events", 0, 1).run(batch):
+        born += [one for row in tools.left(rows).bundles for one in row.born]
+        batch.end()
+    assert len(born) == 2
+    assert all(before <= one <= time.time() for one in born)
+
+
+def test_ids_of_two_sources_are_told_apart(driver: Driver, tools: Tools) -> None:
+    sources = {name: Numbers(2) for name in ("one", "other")}
+    program = driver.program(app(*sources), sources=sources, slots=2, progress=progress(1))
+    ids = []
+    for name, slot in (("one", 0), ("one", 1), ("other", 0), ("other", 1)):
+        batch = SparkBatch()
+        for rows in SourceSlot(program, name, slot, 1).run(batch):
+            ids += tools.left(rows).ids
+            batch.end()
+    assert ids == ["one:0", "one:1", "other:0", "other:1"]
 
 
 @pytest.mark.parametrize("slots", [1, 2, 3])
@@ -178,7 +170,7 @@ def test_whatever_is_due_is_shared_without_gap(due: int, slots: int) -> None:
         slot = SourceSlot.__new__(SourceSlot)
         slot._slot, slot._slots, slot._source = number, slots, SimpleNamespace(due=lambda _: due)  # type: ignore[assignment]
         slot._program, slot._until, slot._position = SimpleNamespace(shift=0), None, 0  # type: ignore[assignment]
-        count = slot._due(SimpleNamespace(epoch_s=0.0, stopping=False, shift=0))  # type: ignore[arg-type]
+        count = slot._due(progress(1, epoch_s=0.0))
         shared += [slot._number(position) for position in range(count)]
     assert sorted(shared) == list(range(due))
 
@@ -193,16 +185,16 @@ def test_the_next_batch_goes_on_where_the_last_one_ended(driver: Driver, tools: 
 
 
 @pytest.mark.parametrize(
-    "routing",
-    [{"epoch_s": None}, {"epoch_s": time.time() + 3600}, {"stopping": True}],
-    ids=["no-epoch", "before-the-epoch", "stopping"],
+    "now",
+    [{"epoch_s": None}, {"epoch_s": time.time() + 3600}, {"phase": Phase.HALTED}],
+    ids=["no-epoch", "before-the-epoch", "halted"],
 )
 def test_nothing_is_sent_before_the_epoch_or_after_the_sources_are_stopped(
-    driver: Driver, tools: Tools, routing: dict[str, Any]
+    driver: Driver, tools: Tools, now: dict[str, Any]
 ) -> None:
     driver.starts["events", 0] = 4
-    slot = SourceSlot(realtime(driver, Numbers(10), **routing), "events", 0, 1)
-    tools.until(lambda: slot._agent.routing.version == 1)
+    slot = SourceSlot(realtime(driver, Numbers(10), **now), "events", 0, 1)
+    tools.until(lambda: slot._agent.progress.version == 1)
     batch = SparkBatch()
     with batch.ending_in(0.1):
         assert sent_by(tools, slot, batch, 1) == []
@@ -214,7 +206,7 @@ def test_nothing_is_sent_before_the_epoch_or_after_the_sources_are_stopped(
 
 def test_a_slot_of_the_next_shift_asks_for_nothing_before_its_turn(driver: Driver, tools: Tools) -> None:
     slot = SourceSlot(replace(realtime(driver, Numbers(10)), shift=1), "events", 0, 10**9)
-    tools.until(lambda: slot._agent.routing.version == 1)
+    tools.until(lambda: slot._agent.progress.version == 1)
     batch = SparkBatch()
     with batch.ending_in(0.1):
         assert sent_by(tools, slot, batch, 1) == []
@@ -223,8 +215,8 @@ def test_a_slot_of_the_next_shift_asks_for_nothing_before_its_turn(driver: Drive
 
 def test_a_slot_that_is_to_stop_says_where_it_is_once(driver: Driver, tools: Tools) -> None:
     driver.starts["events", 0] = 4
-    slot = SourceSlot(realtime(driver, Numbers(10), stopping=True), "events", 0, 1)
-    tools.until(lambda: slot._agent.routing.version == 1)
+    slot = SourceSlot(realtime(driver, Numbers(10), phase=Phase.HALTED), "events", 0, 1)
+    tools.until(lambda: slot._agent.progress.version == 1)
     batch = SparkBatch()
     with batch.ending_in(0.3):
         assert sent_by(tools, slot, batch, 1) == []
@@ -232,42 +224,42 @@ def test_a_slot_that_is_to_stop_says_where_it_is_once(driver: Driver, tools: Too
 
 
 def test_a_slot_says_so_again_when_it_is_stopped_again(driver: Driver, tools: Tools) -> None:
-    program = realtime(driver, Numbers(5), stopping=True)
+    program = realtime(driver, Numbers(5), phase=Phase.HALTED)
     slot = SourceSlot(program, "events", 0, 1)
     batch, sent = SparkBatch(), []
     working = threading.Thread(target=lambda: sent.extend(sent_by(tools, slot, batch, 99)))
     working.start()
     tools.until(lambda: len(driver.halts) == 1)
-    driver.server.publish(Routing(2, dict(program.routing), epoch_s=LONG_AGO))
+    driver.server.publish(progress(2))
     tools.until(lambda: slot._position == 5)
-    driver.server.publish(Routing(3, dict(program.routing), epoch_s=LONG_AGO, stopping=True))
+    driver.server.publish(progress(3, Phase.HALTED))
     tools.until(lambda: len(driver.halts) == 2)
     batch.end()
     working.join()
     assert sent == [0, 1, 2, 3, 4]
-    assert [(halt.position, halt.version) for halt in driver.halts] == [(0, 1), (5, 3)]
+    assert [(halt.position, halt.since) for halt in driver.halts] == [(0, 1), (5, 3)]
 
 
 def test_a_slot_that_did_not_see_the_time_between_two_stops_says_so_again(driver: Driver, tools: Tools) -> None:
     """A take-over had failed, and the run was stopped before the slot had looked; it never said where it stood."""
-    program = realtime(driver, Numbers(5), stopping=True, stops=1)
+    program = realtime(driver, Numbers(5), phase=Phase.HALTED)
     slot = SourceSlot(program, "events", 0, 1)
     batch = SparkBatch()
     working = threading.Thread(target=lambda: sent_by(tools, slot, batch, 99))
     working.start()
     tools.until(lambda: len(driver.halts) == 1)
-    driver.server.publish(Routing(3, dict(program.routing), epoch_s=LONG_AGO, stopping=True, stops=2))
+    driver.server.publish(progress(3, Phase.HALTED))
     tools.until(lambda: len(driver.halts) == 2)
     batch.end()
     working.join()
-    assert [halt.version for halt in driver.halts] == [1, 3]
+    assert [halt.since for halt in driver.halts] == [1, 3]
 
 
 def test_after_another_shift_took_over_only_what_was_sent_before_is_sent_again(driver: Driver, tools: Tools) -> None:
     """A shift that dies while it finishes does its batch again, and leaves the rest to the next."""
     driver.starts["events", 0], driver.until = 2, 5
-    slot = SourceSlot(realtime(driver, Numbers(10), shift=1), "events", 0, 1)
-    tools.until(lambda: slot._agent.routing.version == 1)
+    slot = SourceSlot(realtime(driver, Numbers(10), phase=Phase.FINISHING), "events", 0, 1)
+    tools.until(lambda: slot._agent.progress.version == 1)
     batch = SparkBatch()
     with batch.ending_in(0.3):
         assert sent_by(tools, slot, batch, 99) == [2, 3, 4]
@@ -277,8 +269,8 @@ def test_a_slot_that_starts_again_while_sources_are_stopped_goes_to_where_it_had
     driver: Driver, tools: Tools
 ) -> None:
     driver.starts["events", 0], driver.until = 2, 5
-    slot = SourceSlot(realtime(driver, Numbers(10), stopping=True), "events", 0, 1)
-    tools.until(lambda: slot._agent.routing.version == 1)
+    slot = SourceSlot(realtime(driver, Numbers(10), phase=Phase.HALTED), "events", 0, 1)
+    tools.until(lambda: slot._agent.progress.version == 1)
     batch = SparkBatch()
     with batch.ending_in(0.3):
         assert sent_by(tools, slot, batch, 99) == [2, 3, 4]
@@ -288,8 +280,18 @@ def test_a_slot_that_starts_again_while_sources_are_stopped_goes_to_where_it_had
 def test_a_slot_that_halts_too_early_is_told_how_far_to_go(driver: Driver, tools: Tools) -> None:
     """It had sent more before its query died."""
     driver.starts["events", 0], driver.halt_at = 2, 6
-    slot = SourceSlot(realtime(driver, Numbers(10), stopping=True), "events", 0, 1)
-    tools.until(lambda: slot._agent.routing.version == 1)
+    slot = SourceSlot(realtime(driver, Numbers(10), phase=Phase.HALTED), "events", 0, 1)
+    tools.until(lambda: slot._agent.progress.version == 1)
+    batch = SparkBatch()
+    with batch.ending_in(0.3):
+        assert sent_by(tools, slot, batch, 99) == [2, 3, 4, 5]
+
+
+def test_a_slot_that_sees_only_that_its_shift_was_taken_over_asks_how_far_to_go(driver: Driver, tools: Tools) -> None:
+    """Its query had died and it had begun again before the take-over: nobody told it, and its shift never finished."""
+    driver.starts["events", 0], driver.halt_at = 2, 6
+    slot = SourceSlot(realtime(driver, Numbers(10), phase=Phase.FINISHING), "events", 0, 1)
+    tools.until(lambda: slot._agent.progress.version == 1)
     batch = SparkBatch()
     with batch.ending_in(0.3):
         assert sent_by(tools, slot, batch, 99) == [2, 3, 4, 5]
@@ -298,13 +300,13 @@ def test_a_slot_that_halts_too_early_is_told_how_far_to_go(driver: Driver, tools
 def test_a_slot_that_may_send_goes_on_from_where_it_had_to_halt(driver: Driver, tools: Tools) -> None:
     """A take-over that failed: sources go on as before."""
     driver.until = 2
-    program = realtime(driver, Numbers(5), stopping=True)
+    program = realtime(driver, Numbers(5), phase=Phase.HALTED)
     slot = SourceSlot(program, "events", 0, 1)
     batch, sent = SparkBatch(), []
     working = threading.Thread(target=lambda: sent.extend(sent_by(tools, slot, batch, 5)))
     working.start()
     tools.until(lambda: slot._position == 2)
-    driver.server.publish(Routing(2, dict(program.routing), epoch_s=LONG_AGO))
+    driver.server.publish(progress(2))
     working.join(30)
     batch.end()
     assert sent == [0, 1, 2, 3, 4]
@@ -371,17 +373,3 @@ def test_a_batch_that_spark_drops_does_not_report_its_end(driver: Driver, tools:
     running.close()
     batch.end()
     assert driver.ends == []
-
-
-# ── any streaming DataFrame ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_rows_of_a_data_frame_are_numbered_by_batch_partition_and_row(driver: Driver, tools: Tools) -> None:
-    program = driver.program(app(), realtime=False, frame_source="events")
-    batches = [pa.RecordBatch.from_pylist([{"v": 1}, {"v": 2}]), pa.RecordBatch.from_pylist([{"v": 3}])]
-    before = time.time()
-    left = tools.left(*ingest_rows(program, 5, 12, batches))
-    assert left.ids == ["12-5-0", "12-5-1", "12-5-2"]
-    assert left.events == [{"v": 1}, {"v": 2}, {"v": 3}]
-    assert all(before <= born <= time.time() for row in left.bundles for born in row.born)
-    tools.until(lambda: (one := driver.latest("events", 5)) and one.processed == 3)

@@ -11,7 +11,7 @@ from penstock.forecast.base import Forecast
 from penstock.policy.planning.planners import cba, improved, optimal, spea
 from penstock.policy.planning.timetable import MOST_DELAY, MOST_PRICE, Prices
 from penstock.policy.registry import make_policy
-from penstock.state.key_groups import first_owners, reassigned
+from penstock.state.owners import first_owners, reassigned
 from penstock.testing.loads import load, snapshot
 
 from .timetables import (

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.grouping import stable_hash
-from penstock.state.key_groups import first_owners, reassigned
+from penstock.state.owners import first_owners, reassigned
 from penstock.topology import Operator
 
 from .reference import Reference, ReferenceOperator

@@ -11,7 +11,7 @@ from penstock.grouping import KeyGroups, Receivers
 from penstock.simulator.plant.model import Facts, build_model
 from penstock.simulator.plant.plant import SimulatedPlant
 from penstock.simulator.scenario import Plant
-from penstock.state.key_groups import first_owners, reassigned
+from penstock.state.owners import first_owners, reassigned
 from penstock.topology import Topology
 
 from .cases import Given

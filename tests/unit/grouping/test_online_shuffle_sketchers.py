@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import InputError
 from penstock.grouping.online_shuffle import OnlineShuffleOptions, Reply, Request, Sketch, Sketching
-from penstock.grouping.online_shuffle.replica import (
+from penstock.grouping.online_shuffle.sketchers import (
     STABILIZING,
     START,
     Sketchers,

@@ -8,7 +8,7 @@ from typing import Any
 from penstock.engine.online.mailbox import Mailbox
 from penstock.engine.plan.program import Edge, Program
 from penstock.engine.protocol.bundle import HASH, Keys
-from penstock.engine.protocol.messages import Routing
+from penstock.engine.protocol.messages import Routing, Utilisations
 from penstock.engine.worker.wire import Wire
 from penstock.grouping import OnlineShuffle, Receivers, Sender, make_online_shuffle
 from penstock.grouping.online_shuffle import Request, Sketch
@@ -59,9 +59,9 @@ class OnlineWire(Wire):
         self._hashes = self._shuffle.hashes(())
         self._requests: dict[int, Request] = {}
 
-    def route(self, routing: Routing, sender: str) -> None:
+    def route(self, routing: Routing, used: Utilisations, sender: str) -> None:
         """Follow the routing, and what has been heard."""
-        super().route(routing, sender)
+        super().route(routing, used, sender)
         self._sender.hear()
 
     def _seat(self, me: Sender) -> None:

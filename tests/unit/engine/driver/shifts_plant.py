@@ -1,4 +1,4 @@
-"""A rota without Spark: its replicas say what the test has them say."""
+"""Shifts without Spark: their replicas say what the test has them say."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from penstock.engine.driver.handovers import Handovers
-from penstock.engine.driver.ledger import Ledger
+from penstock.engine.driver.phases import Phases
 from penstock.engine.driver.positions import Positions
-from penstock.engine.driver.rota import Books, Rota
 from penstock.engine.driver.routing import RoutingTable
+from penstock.engine.driver.shifts import Shifts
+from penstock.engine.driver.tally import Tally
 from penstock.engine.plan.layout import lay_out
 from penstock.engine.protocol.messages import Halted, Position, Report, Reports, StartQuery
-from penstock.engine.protocol.numbers import first_batch
+from penstock.engine.protocol.progress import Phase, first_batch
 from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters
 from penstock.topology import Topology
+
+from ..made import Published
 
 SLOT = ("s", 0)
 
@@ -39,23 +42,32 @@ class Watched:
 
 
 class Plant:
-    """A rota over one source and one operator whose replicas say what the test has them say."""
+    """Shifts over one source and one operator whose replicas say what the test has them say."""
 
     def __init__(self, folder: Path, ready_within_s: float = 5.0) -> None:
         self.topology = Topology("t", pool=2)
         self.topology.operator("o", print, inputs=self.topology.source("s"))
         self.layout = lay_out(self.topology, {"o": [0, 1]})
-        self.routing = RoutingTable(self.topology, {})
-        self.ledger = Ledger(self.topology)
+        self.routing = RoutingTable(self.topology, {}, Published())
+        self.tally = Tally(self.topology)
         self.positions = Positions(folder / "positions.json")
         self.positions.begin(0, {SLOT: 0})
         self.supervisors: list[Watched] = []
-        self.handovers = Handovers(self.routing, {}, 1.0)
-        books = Books(self.routing, self.ledger, self.positions, lambda _: True, self.handovers)
-        log_file = folder / "spark.log"
-        self.rota = Rota(books, self._supervisor, ready_within_s=ready_within_s, log_file=log_file)
+        self.handovers = Handovers(self.routing, {}, 1.0, lambda: None)
+        self.phases = Phases(self.tally, self.positions, Published())
+        self.ready_within_s, self.log_file = ready_within_s, folder / "spark.log"
+        self.shifts = Shifts(self, self.tally, self.positions, self.phases, self.handovers)
 
-    def _supervisor(self, shift: int, layout: Any) -> Any:
+    def ask_all(self, timeout_s: float) -> bool:
+        return True
+
+    @property
+    def at_work(self) -> tuple[int, Phase]:
+        """The newest shift that has sent, and what it does."""
+        number, state = max(self.phases.current.shifts.items())
+        return number, state.phase
+
+    def supervise(self, shift: int, layout: Any) -> Any:
         assert layout is self.layout
         self.supervisors.append(Watched(shift))
         return self.supervisors[shift]
@@ -69,7 +81,7 @@ class Plant:
             Report(of, batch, "o", 0, ReplicaCounters(received={"s": done}, processed=done)),
             Report(of, batch, "o", 1, ReplicaCounters()),
         ]
-        self.ledger.enter(Reports("host", shift, 0, reports), now_s=0.0)
+        self.tally.enter(Reports("host", shift, 0, reports), now_s=0.0)
 
     def die(self, shift: int, generation: int | None = None) -> None:
         """The query of a shift is started again."""
@@ -78,33 +90,33 @@ class Plant:
 
     def begin(self, shift: int, batch: int = 0) -> Position:
         """The source slot of a shift asks where its batch starts."""
-        return self.rota.answer(StartQuery(self.supervisors[shift].generation, *SLOT, first_batch(shift) + batch))
+        return self.shifts.answer(StartQuery(self.supervisors[shift].generation, *SLOT, first_batch(shift) + batch))
 
     def halt(self, shift: int, position: int) -> Position:
         """The source slot of a shift says where it has stopped, once it is told to."""
-        until(lambda: self.routing.current.stopping)
+        until(lambda: self.at_work[1] is Phase.HALTED)
         return self.halted(shift, position)
 
     def halted(self, shift: int, position: int) -> Position:
         """The source slot of a shift says where it has stopped."""
         asked = Halted(self.supervisors[shift].generation, *SLOT, first_batch(shift), position, self.version)
-        return self.rota.answer(asked)
+        return self.shifts.answer(asked)
 
     @property
     def version(self) -> int:
-        return self.routing.current.version
+        return self.phases.current.version
 
     def take_over(self) -> Taking:
-        return Taking(self.rota, self.layout)
+        return Taking(self.shifts, self.layout)
 
 
 class Taking:
     """A take-over in a thread of its own."""
 
-    def __init__(self, rota: Rota, layout: Any) -> None:
+    def __init__(self, shifts: Shifts, layout: Any) -> None:
         self.error: Exception | None = None
         self.pause_s = -1.0
-        self._work = lambda: rota.take_over(layout)
+        self._work = lambda: shifts.take_over(layout)
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 

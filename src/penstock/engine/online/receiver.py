@@ -14,6 +14,7 @@ from penstock.engine.plan.program import Edge, Program
 from penstock.engine.protocol.bundle import HASH, Keys
 from penstock.engine.protocol.messages import ReplyTo
 from penstock.grouping.online_shuffle import OnlineShuffleOptions, Request, Sketching
+from penstock.topology import ReplicaId
 
 
 @dataclass(slots=True)
@@ -27,13 +28,13 @@ class _Bundle:
     done: int = 0
 
 
-class OnlineReplica:
+class OnlineReceiver:
     """Learns from the events that a replica executes, and puts what senders need to know into its mailbox.
 
     Every replica that may send has a column of its own. They count from 0 in each batch, as the senders do.
     """
 
-    def __init__(self, senders: Sequence[tuple[str, int]], options: OnlineShuffleOptions, mail: Mailbox) -> None:
+    def __init__(self, senders: Sequence[ReplicaId], options: OnlineShuffleOptions, mail: Mailbox) -> None:
         self._columns = {sender: column for column, sender in enumerate(senders)}
         self._sketching = Sketching(len(senders), options)
         self._mail = mail
@@ -66,14 +67,12 @@ class OnlineReplica:
             self._mail.tell(sketch, [ReplyTo(bundle.sender, bundle.replica, *reply) for reply in replies])
 
 
-def online_replica(program: Program, name: str, mail: Mailbox) -> OnlineReplica | None:
-    """For an operator whose grouping is the online shuffle; in micro-batch mode nobody could use what is learnt."""
+def online_receiver(program: Program, name: str, mail: Mailbox) -> OnlineReceiver | None:
+    """For an operator whose grouping is the online shuffle."""
     edge = _edge_to(program, name)
-    if edge is None or edge.online is None or not program.realtime:
+    if edge is None or edge.online is None:
         return None
-    slots = [slot for stage in program.layout.stages for slot in stage]
-    senders = [(slot.operator, slot.replica) for slot in slots if slot.operator in edge.senders]
-    return OnlineReplica([(name, replica) for name, replica in senders if name is not None], edge.online, mail)
+    return OnlineReceiver(program.senders_to(name), edge.online, mail)
 
 
 def _edge_to(program: Program, name: str) -> Edge | None:

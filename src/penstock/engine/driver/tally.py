@@ -1,24 +1,24 @@
-"""The driver's book of counters: every report is entered once, even when a batch is done again.
+"""The tally of all counters: every report is entered once, even when a batch is done again.
 
 Counters are cumulative within a batch, per replica. When a batch is done again in a later generation of the query,
-its new counters take the place of the old ones; finished batches are added up. Each shift has a book of its own.
+its new counters take the place of the old ones; finished batches are added up. Each shift is counted by itself.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from penstock.engine.protocol.messages import Report, Reports
-from penstock.engine.protocol.numbers import first_batch, shift_of
+from penstock.engine.protocol.progress import first_batch, shift_of
 from penstock.metrics.counters import OperatorCounters, ReplicaCounters, RunCounters, total
-from penstock.topology import Topology
+from penstock.topology import ReplicaId, Topology
 
 KEPT_BATCHES = 64  # batches that a late report may still change
-
-Replica = tuple[str, int]
+ROUND_EVERY_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +30,15 @@ class Place:
     batch: int
 
 
-class _Book:
+class _OfShift:
     """The open batches of one shift, and where its replicas sit."""
 
     def __init__(self) -> None:
-        self.batches: dict[int, dict[Replica, ReplicaCounters]] = {}
+        self.batches: dict[int, dict[ReplicaId, ReplicaCounters]] = {}
         self.generations: dict[int, int] = {}  # of each open batch
         self.settled_before = 0
-        self.places: dict[Replica, Place] = {}
-        self.replaced: dict[Replica, tuple[int, int]] = {}  # the last batch that is done again, what it had processed
+        self.places: dict[ReplicaId, Place] = {}
+        self.replaced: dict[ReplicaId, tuple[int, int]] = {}  # the last batch that is done again, what it had processed
 
     def enter(self, report: Report, process: tuple[str, int]) -> None:
         """Take one report, unless a later generation does its batch again, or it has been added up."""
@@ -54,7 +54,7 @@ class _Book:
         self.batches.setdefault(batch, {})[replica] = report.counters
         self.places[replica] = Place(*process, batch)
 
-    def settle(self, before: int, into: dict[Replica, ReplicaCounters]) -> None:
+    def settle(self, before: int, into: dict[ReplicaId, ReplicaCounters]) -> None:
         """Add up the batches before that one; they change no more."""
         for batch in [b for b in self.batches if b < before]:
             for replica, counters in self.batches.pop(batch).items():
@@ -75,14 +75,14 @@ class _Book:
         return sent - processed - dropped, processed
 
 
-class Ledger:
+class Tally:
     """Reports in, RunCounters out; safe to use from several threads."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
         self._lock = threading.Lock()
-        self._settled: dict[Replica, ReplicaCounters] = defaultdict(ReplicaCounters)
-        self._books: dict[int, _Book] = defaultdict(_Book)  # by shift
+        self._settled: dict[ReplicaId, ReplicaCounters] = defaultdict(ReplicaCounters)
+        self._shifts: dict[int, _OfShift] = defaultdict(_OfShift)  # by shift
         self._closed: set[int] = set()  # shifts whose reports count no more
         self._heard: dict[tuple[str, int], float] = {}  # when each process was last heard of
         self.current = 0  # the shift whose replicas are meant when one asks where they are
@@ -94,66 +94,66 @@ class Ledger:
             for report in reports.reports:
                 shift = shift_of(report.batch)
                 if shift not in self._closed:
-                    book = self._books[shift]
-                    book.enter(report, process)
-                    book.settle(max(book.batches, default=0) - KEPT_BATCHES, self._settled)
+                    counted = self._shifts[shift]
+                    counted.enter(report, process)
+                    counted.settle(max(counted.batches, default=0) - KEPT_BATCHES, self._settled)
             self._heard[process] = now_s
 
     def close(self, shift: int) -> None:
         """All that the shift's replicas counted is final."""
         with self._lock:
             self._closed.add(shift)
-            if (book := self._books.pop(shift, None)) is not None:
-                book.settle(max(book.batches, default=0) + 1, self._settled)
+            if (counted := self._shifts.pop(shift, None)) is not None:
+                counted.settle(max(counted.batches, default=0) + 1, self._settled)
 
     def discard(self, shift: int) -> None:
         """Nothing that the shift's replicas said counts."""
         with self._lock:
             self._closed.add(shift)
-            self._books.pop(shift, None)
+            self._shifts.pop(shift, None)
 
     def in_flight(self, shift: int) -> tuple[int, int]:
         """Of one shift: how many events are on their way, and how many were processed, which grows while any move."""
         with self._lock:
-            book = self._books.get(shift)
-            return book.in_flight(self._topology.operators) if book is not None else (0, 0)
+            counted = self._shifts.get(shift)
+            return counted.in_flight(self._topology.operators) if counted is not None else (0, 0)
 
-    def newest(self, shift: int, slot: Replica) -> tuple[int, int]:
+    def newest(self, shift: int, slot: ReplicaId) -> tuple[int, int]:
         """A source slot's newest batch in a shift that is open, and how many events it has sent in it."""
         with self._lock:
-            batches = self._books[shift].batches
+            batches = self._shifts[shift].batches
             batch = max((b for b, counters in batches.items() if slot in counters), default=first_batch(shift))
             counters = batches.get(batch, {}).get(slot)
             return batch, counters.processed if counters is not None else 0
 
-    def furthest(self, shift: int, slot: Replica) -> tuple[int, int]:
+    def furthest(self, shift: int, slot: ReplicaId) -> tuple[int, int]:
         """The same, but if its query has died and it has not come so far again: how far it had come before."""
         newest = self.newest(shift, slot)
         with self._lock:
-            return max(newest, self._books[shift].replaced.get(slot, newest))
+            return max(newest, self._shifts[shift].replaced.get(slot, newest))
 
-    def places(self) -> dict[Replica, Place]:
+    def places(self) -> dict[ReplicaId, Place]:
         """Where each operator's replica of the current shift was last heard of."""
         with self._lock:
-            places = self._books[self.current].places
+            places = self._shifts[self.current].places
             return {key: place for key, place in places.items() if key[0] in self._topology.operators}
 
-    def heard(self, generation: int) -> set[Replica]:
+    def heard(self, generation: int) -> set[ReplicaId]:
         """The replicas that have reported in this generation."""
         with self._lock:
             return {
                 replica
-                for book in self._books.values()
-                for batch, of in book.generations.items()
+                for counted in self._shifts.values()
+                for batch, of in counted.generations.items()
                 if of == generation
-                for replica in book.batches.get(batch, {})
+                for replica in counted.batches.get(batch, {})
             }
 
     def counters(self, now_s: float, active: dict[str, tuple[int, ...]], restarts: int = 0) -> RunCounters:
         """The run as a whole, as of the latest reports."""
         with self._lock:
             sums = self._sums()
-            places = self._books[self.current].places
+            places = self._shifts[self.current].places
             heard = {replica: self._heard[at.host, at.pid] for replica, at in places.items()}
         by_name: dict[str, dict[int, ReplicaCounters]] = defaultdict(dict)
         for (name, number), counters in sums.items():
@@ -177,12 +177,41 @@ class Ledger:
                 source_age_s[name] = max(source_age_s.get(name, 0.0), now_s - heard_s)
         return RunCounters(now_s, sources, operators, restarts, missing, source_age_s)
 
-    def _sums(self) -> dict[Replica, ReplicaCounters]:
-        sums: dict[Replica, ReplicaCounters] = defaultdict(ReplicaCounters)
+    def _sums(self) -> dict[ReplicaId, ReplicaCounters]:
+        sums: dict[ReplicaId, ReplicaCounters] = defaultdict(ReplicaCounters)
         for replica, counters in self._settled.items():
             sums[replica].add(counters)
-        for book in self._books.values():
-            for batch in book.batches.values():
+        for counted in self._shifts.values():
+            for batch in counted.batches.values():
                 for replica, counters in batch.items():
                     sums[replica].add(counters)
         return sums
+
+
+class Drain:
+    """Two rounds of reports that agree: all that was sent was processed or dropped.
+
+    One round is not enough: a sender may have reported before it sent, a receiver after it processed. `counters` asks
+    for a round and gives None if not all answered. What the last round saw is kept, so that short waits get on, too.
+    """
+
+    def __init__(self, counters: Callable[[], RunCounters | None]) -> None:
+        self._counters = counters
+        self._seen: tuple[int, int] | None = None
+
+    def wait(self, deadline: float) -> bool:
+        """Wait for that; False if the time is over first, but not before another round."""
+        while True:
+            seen, self._seen = self._seen, self._round()
+            if seen is not None and seen == self._seen:
+                return True
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(ROUND_EVERY_S)
+
+    def _round(self) -> tuple[int, int] | None:
+        """What was sent and processed in all, if nothing is in between."""
+        now = self._counters()
+        if now is None or any(one.backlog for one in now.operators.values()):
+            return None
+        return sum(now.sources.values()), sum(one.total.processed for one in now.operators.values())

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.protocol.messages import Routing
+from penstock.engine.protocol.progress import Phase, Progress, ShiftState
 from penstock.engine.worker.replica import OperatorReplica
 from penstock.topology import Topology
+
+from ..made import LONG_AGO, progress
 
 Driver = Any
 Tools = SimpleNamespace
@@ -23,19 +25,24 @@ def app(**grouping: Any) -> Topology:
     return topology
 
 
+def both(version: int) -> Progress:
+    """The next shift sends, the last one finishes."""
+    return Progress(version, {0: ShiftState(Phase.FINISHING, version), 1: ShiftState(Phase.SENDING)}, LONG_AGO)
+
+
 def replica(driver: Driver, topology: Topology, *, shift: int) -> tuple[Any, OperatorReplica]:
-    program = driver.program(topology, shift=shift, routing={"shift": shift})
+    program = driver.program(topology, shift=shift, progress=both(1))
     return program, OperatorReplica(program, 1, "op", 0, shift * 10**9)
 
 
 def test_events_wait_for_their_turn(driver: Driver, tools: Tools) -> None:
-    program, at_work = replica(driver, app(grouping="fields", key=str), shift=1)
+    _, at_work = replica(driver, app(grouping="fields", key=str), shift=1)
     working = threading.Thread(target=lambda: list(at_work.run([tools.Batch([tools.bundle(["a", "b"])])])))
     working.start()
     tools.until(lambda: at_work._counters.received == {"events": 2})
     working.join(0.1)
     assert at_work._counters.processed == 0
-    driver.server.publish(Routing(2, dict(program.routing), shift=1, turn=1))
+    driver.server.publish(progress(2, shift=1))
     working.join(30)
     assert at_work._counters.processed == 2
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.engine.online.mailbox import Mailbox
-from penstock.engine.online.online_replica import OnlineReplica, online_replica
+from penstock.engine.online.receiver import OnlineReceiver, online_receiver
 from penstock.engine.plan.program import Limits
 from penstock.engine.protocol.bundle import HASH, Events, Header, Keys, pack
 from penstock.engine.protocol.messages import OnlineReport, ReplyTo, Report
@@ -45,9 +45,9 @@ def replies(mail: Mailbox) -> list[ReplyTo]:
     return report.replies if report else []
 
 
-def learner(window: int = 1000) -> tuple[OnlineReplica, Mailbox]:
+def learner(window: int = 1000) -> tuple[OnlineReceiver, Mailbox]:
     mail = Mailbox()
-    return OnlineReplica(SENDERS, OnlineShuffleOptions(window=window), mail), mail
+    return OnlineReceiver(SENDERS, OnlineShuffleOptions(window=window), mail), mail
 
 
 def tuples(told: list[ReplyTo]) -> list[tuple[str, int, int, float]]:
@@ -151,18 +151,16 @@ def union(**end: Any) -> Topology:
 def test_every_replica_that_may_send_has_a_column(tools: Tools) -> None:
     """Whole pools, active or not, and the slots of sources."""
     program = tools.program_of(union(grouping="online_shuffle"), slots=2)
-    online = online_replica(program, "end", Mailbox())
+    online = online_receiver(program, "end", Mailbox())
     assert online is not None
     expected = {("events", 0), ("events", 1), *(("left", n) for n in range(3)), ("right", 0), ("right", 1)}
     assert set(online._columns) == expected
     assert sorted(online._columns.values()) == list(range(7))
 
 
-def test_only_real_time_replicas_of_such_operators_learn(tools: Tools) -> None:
-    for topology, realtime in ((union(), True), (union(grouping="online_shuffle"), False)):
-        program = tools.program_of(topology, realtime=realtime)
-        assert online_replica(program, "end", Mailbox()) is None
-    assert online_replica(tools.program_of(union(grouping="online_shuffle")), "left", Mailbox()) is None
+def test_only_replicas_of_such_operators_learn(tools: Tools) -> None:
+    assert online_receiver(tools.program_of(union()), "end", Mailbox()) is None
+    assert online_receiver(tools.program_of(union(grouping="online_shuffle")), "left", Mailbox()) is None
 
 
 # ── at work ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import InputError
 from penstock.grouping import Receivers, Sender, make_grouping, stable_hash
-from penstock.state.key_groups import Owners, first_owners, reassigned
+from penstock.state.owners import Owners, first_owners, reassigned
 
 actives = st.lists(st.integers(0, 40), min_size=1, max_size=12, unique=True).map(tuple)
 

@@ -220,16 +220,3 @@ def test_streams_to_the_same_operator_share_what_is_known(tools: Tools) -> None:
     assert sorted((partition, request.epoch) for partition, request in asked) == [(0, 1), (1, 1)]
     estimates = [request.estimate_s for _, request in asked]
     assert estimates == [pytest.approx(0.1)] * 2
-
-
-# ── micro-batch ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_in_micro_batch_mode_events_go_round_and_nothing_is_expected(tools: Tools) -> None:
-    program = tools.program_of(chain(), realtime=False)
-    outbox = outbox_of(program)
-    for number in range(4):
-        outbox.add_one(str(number), 0.0, {"size": number})
-    bundles = tools.left(outbox.rows(routing_of(program, second=(1, 3)))).bundles
-    assert {row.partition: row.ids for row in bundles} == {1: ["0", "2"], 3: ["1", "3"]}
-    assert outbox.mail.states == {}

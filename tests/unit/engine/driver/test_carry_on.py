@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.driver.positions import Positions
-from penstock.engine.driver.resuming import Resumed, carry_on, go_on_in_place
-from penstock.engine.protocol.numbers import first_batch
-from penstock.engine.run_file import next_batch
+from penstock.engine.driver.positions import Positions, Resumed, carry_on, next_batch
+from penstock.engine.protocol.progress import first_batch
 from penstock.state.files import StateFiles
 from penstock.state.segments import SegmentName
 
@@ -96,18 +94,6 @@ def test_a_shift_that_works_alone_is_gone_on_from(left: Left) -> None:
     left.positions.begin(1, {SLOT: 70})
     left.commit(1)
     assert left.resume() == Resumed(2, {SLOT: 70})
-
-
-def test_in_micro_batch_mode_the_checkpoint_stays(left: Left) -> None:
-    left.commit(0, 0)
-    left.positions.end(0, SLOT, 40)
-    left.positions.end(1, SLOT, 60)
-    left.segment(0)
-    left.segment(1)
-    resumed = go_on_in_place(left.positions, left.checkpoint, [SLOT], [left.state])
-    assert resumed == Resumed(0, {SLOT: 40})
-    assert left.positions.known_end(1, SLOT) == 60  # the batch is done again as it was
-    assert [name.batch for name in left.state.names()] == [0]
 
 
 def test_other_files_among_the_commits_do_not_count(left: Left) -> None:

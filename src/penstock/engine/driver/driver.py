@@ -1,0 +1,275 @@
+"""The driver's side of a run at work: hears what replicas report, answers what they ask, runs the shifts."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import msgspec
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.control.clock import SteadyClock
+from penstock.engine.driver.channel import ControlServer
+from penstock.engine.driver.handovers import Handovers
+from penstock.engine.driver.microbatch import MicroBatches, MicroBatchQuery
+from penstock.engine.driver.phases import Phases
+from penstock.engine.driver.positions import Positions, carry_on, next_batch
+from penstock.engine.driver.routing import RoutingTable
+from penstock.engine.driver.shifts import Shifts
+from penstock.engine.driver.supervisor import Supervisor
+from penstock.engine.driver.tally import Tally
+from penstock.engine.online.exchange import Exchange
+from penstock.engine.plan.job import Job
+from penstock.engine.plan.layout import Layout
+from penstock.engine.plan.program import DriverAddress, Program
+from penstock.engine.plan.queries import Query, RealTimeQuery
+from penstock.engine.protocol.messages import (
+    OnlineNews,
+    OperatorRouting,
+    Position,
+    Question,
+    Reports,
+    TablesQuery,
+    Utilisations,
+)
+from penstock.engine.protocol.progress import shift_of
+from penstock.engine.run_file import RunFile
+from penstock.errors import EngineError
+from penstock.state.handover import Table
+from penstock.topology import ReplicaId
+
+LOCALHOST = "127.0.0.1"
+HEAD_START_S = 0.2  # between "all are ready" and the first event
+
+
+class Work(Protocol):
+    """What is at work under the driver: shifts, or in micro-batch mode the batches of a DataFrame."""
+
+    lasting: bool  # its processes stay connected
+
+    @property
+    def layout(self) -> Layout:
+        """Where its replicas are."""
+
+    @property
+    def failure(self) -> EngineError | None:
+        """Why it has ended for good, if it has."""
+
+    @property
+    def restarts(self) -> int:
+        """How often a query was started again."""
+
+    def open(self, layout: Layout) -> None:
+        """Start."""
+
+    def await_ready(self) -> None:
+        """Wait until the sources can begin."""
+
+    def stop_sources(self) -> None:
+        """Let no more events in."""
+
+    def stop(self) -> None:
+        """End."""
+
+    def all_sent(self) -> bool:
+        """Whether nothing that was let in has yet to be sent."""
+
+    def answer(self, question: Question) -> Position:
+        """What a source slot wants to know, or to have kept."""
+
+    def check(self, question: TablesQuery) -> object:
+        """Raise an EngineError if whoever asks has been replaced."""
+
+    def take_over(self, layout: Layout) -> float:
+        """Have the next shift take over; how long no source could send."""
+
+    def wait_settled(self, timeout_s: float) -> bool:
+        """Wait until no earlier shift is at work."""
+
+    def renew(self, between: Callable[[], None]) -> None:
+        """Have the batch at work begin again; nothing runs while `between` is called."""
+
+
+class Driver:
+    """Listens from the beginning; `open` starts what is to be at work."""
+
+    def __init__(
+        self, job: Job, file: RunFile, server: ControlServer, routing: RoutingTable, tally: Tally, clock: SteadyClock
+    ) -> None:
+        self._job = job
+        self._file = file
+        self._server = server
+        self._routing = routing
+        self._tally = tally
+        self._clock = clock
+        self._exchange = Exchange()
+        self._generations = itertools.count(file.generation + 1)
+        self._files = job.state_files()
+        self._handovers = Handovers(routing, self._files, job.options.handover_timeout_s, self._roll_back)
+        self._positions = Positions(job.folder / "positions.json")
+        self._phases = Phases(tally, self._positions, server)
+        self.ready_within_s, self.log_file = job.options.start_timeout_s, job.folder / "spark.log"
+        self.begin: Mapping[ReplicaId, int] = {}  # behind what earlier drivers of the run have sent
+        self.work: Work = self._shifts() if job.options.realtime else self._microbatches()
+        host = _host_of(job.spark)
+        self._address = DriverAddress(host, server.start(host, self), server.secret, job.options.report_every_s)
+
+    # ── life ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def open(self, layout: Layout) -> None:
+        """Start the work; the sources begin when all its replicas are ready, or began when the run did."""
+        for notice in (self._phases.current, self._routing.used, self._routing.current):
+            self._server.publish(notice)
+        self.work.open(layout)
+        if self.work.lasting:
+            self._handovers.start()
+        self.work.await_ready()
+        epoch_s = self._file.epoch_s or time.time() + HEAD_START_S
+        self._keep(epoch_s=epoch_s)
+        self._phases.begin(epoch_s)
+
+    def stop_sources(self) -> None:
+        """Let no more events in; what is in flight goes on."""
+        self.work.stop_sources()
+
+    def close_operators(self) -> None:
+        """Nothing is in flight: have the operators closed."""
+        self._phases.close()
+
+    def end(self) -> None:
+        """End all work."""
+        self._handovers.stop()
+        self.work.stop()
+        self._phases.close()  # agents in processes that live on end, too
+
+    # ── looking ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def ask_all(self, timeout_s: float) -> bool:
+        """Have every process report now; whether all have within the time."""
+        poll, deadline = self._server.poll(), time.monotonic() + timeout_s
+        while not self._server.answered(poll, least=1 if self.work.lasting else 0):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.005)
+        return True
+
+    @property
+    def epoch_s(self) -> float | None:
+        """When the sources began."""
+        return self._phases.current.epoch_s
+
+    def online_states(self) -> dict[str, dict[str, int]]:
+        """For each operator whose grouping is online shuffle: how many of those who send to it are in which state."""
+        return self._exchange.states()
+
+    def cut_channel(self, cut: bool) -> None:
+        """Break the control channel, or let it come back: a fault, for tests."""
+        self._server.cut(cut)
+
+    # ── what replicas say (Listener) ────────────────────────────────────────────────────────────────────────────────
+
+    def hear(self, reports: Reports) -> list[OnlineNews]:
+        """Take reports; what is new to who reports."""
+        self._tally.enter(reports, self._clock.now())
+        self._handovers.hear(reports)
+        reports.online = [one for one in reports.online if shift_of(one.batch) == self._tally.current]
+        return self._exchange.enter(reports)
+
+    def answer(self, question: Question) -> Position:
+        """What a source slot wants to know, or to have kept."""
+        return self.work.answer(question)
+
+    def tables(self, question: TablesQuery) -> dict[str, Table]:
+        """Who owns which key groups as a batch begins, or ends."""
+        self.work.check(question)
+        return self._handovers.tables(question)
+
+    # ── what is at work ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def supervise(self, shift: int, layout: Layout) -> Supervisor:
+        """Who runs a shift."""
+        job = self._job
+        query = RealTimeQuery(job.spark, job.checkpoint(shift), job.options.checkpoint_every_s)
+        return self._supervisor(query, shift, layout)
+
+    def _supervisor(self, query: Query, shift: int, layout: Layout) -> Supervisor:
+        first: list[int] = []
+
+        def program(generation: int) -> Program:
+            first.append(generation)
+            self._keep(generation=generation)
+            made = self._job.program(layout, self._address, self._routing.current.operators)
+            return replace(made, generation=generation, shift=shift, first_generation=first[0])
+
+        return Supervisor(query, program, self._job.options, self._generations)
+
+    def _shifts(self) -> Shifts:
+        job = self._job
+        slots, files = job.source_slots(), self._files.values()
+        resumed = carry_on(self._positions, job.folder / "checkpoint", slots, files)
+        shifts = Shifts(self, self._tally, self._positions, self._phases, self._handovers)
+        shifts.next, self.begin = resumed.shift, resumed.begin
+        return shifts
+
+    def _microbatches(self) -> MicroBatches:
+        job, (frame,) = self._job, self._job.sources.values()
+        assert isinstance(frame, DataFrame)
+        for files in self._files.values():
+            files.forget_from(next_batch(job.checkpoint(0)))
+        query = MicroBatchQuery(frame, job.checkpoint(0), job.topology, self._settled_routing)
+        return MicroBatches(query, lambda layout: self._supervisor(query, 0, layout))
+
+    def _settled_routing(self) -> tuple[Mapping[str, OperatorRouting], Utilisations]:
+        """With which the next micro-batch begins."""
+        self._handovers.settle()
+        return self._routing.current.operators, self._routing.used
+
+    def _roll_back(self) -> None:
+        """Have the batch begin again, under the owners of key groups before the change that does not get on."""
+        self.work.renew(self._routing.roll_back)
+
+    def _keep(self, **changes: Any) -> None:
+        """On disk, for a later driver of the run."""
+        self._file = msgspec.structs.replace(self._file, **changes)
+        self._file.write(self._job.folder)
+
+
+def _host_of(spark: SparkSession) -> str:
+    """Where replicas reach the driver."""
+    context = spark.sparkContext
+    if (context.master or "").startswith("local"):
+        return LOCALHOST
+    return context.getConf().get("spark.driver.host", LOCALHOST) or LOCALHOST
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaPlace:
+    """Where a replica sits; the executor is None while Spark does not say."""
+
+    executor: str | None
+    host: str
+    pid: int
+    batch: int
+
+
+def executors_of(spark: SparkSession, layout: Layout) -> dict[ReplicaId, str]:
+    """The executor of every replica of the real-time query now running, from what Spark says of its tasks.
+
+    The stages of a query run at once and are numbered in the order of the levels.
+    """
+    context: Any = spark.sparkContext._jsc.sc()
+    running = sorted(spark.sparkContext.statusTracker().getActiveStageIds())
+    if len(running) != len(layout.stages):
+        return {}
+    found: dict[ReplicaId, str] = {}
+    for stage_id, partitions in zip(running, layout.stages, strict=True):
+        tasks = context.statusStore().taskList(stage_id, 0, len(partitions))
+        for number in range(tasks.size()):
+            task = tasks.apply(number)
+            replica = partitions[task.index()].id if task.index() < len(partitions) else None
+            if replica is not None:
+                found[replica] = str(task.executorId())
+    return found

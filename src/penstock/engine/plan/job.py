@@ -1,0 +1,66 @@
+"""A job: what is run, how, on which session and in which folder; and the program that is shipped for it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.engine.binding import AnySource
+from penstock.engine.options import RunOptions
+from penstock.engine.plan.layout import Layout
+from penstock.engine.plan.program import DriverAddress, Limits, Program, edges_of
+from penstock.engine.protocol.messages import OperatorRouting
+from penstock.state.files import StateFiles
+from penstock.topology import ReplicaId, Topology
+from penstock.topology.event_type import event_type
+
+
+@dataclass(frozen=True)
+class Job:
+    """The folder has the checkpoints, the state and the logs."""
+
+    run: str  # its name
+    topology: Topology
+    sources: Mapping[str, AnySource]
+    options: RunOptions
+    spark: SparkSession
+    folder: Path
+
+    def checkpoint(self, shift: int) -> Path:
+        """Spark's, of one shift."""
+        return self.folder / "checkpoint" / str(shift)
+
+    def source_slots(self) -> list[ReplicaId]:
+        """All slots of all sources."""
+        return [(name, slot) for name in self.sources for slot in range(self.options.source_slots)]
+
+    def state_files(self) -> dict[str, StateFiles]:
+        """Of the operators that keep state."""
+        kept = [name for name, operator in self.topology.operators.items() if operator.state is not None]
+        return {name: StateFiles(self.folder / "state" / name) for name in kept}
+
+    def program(self, layout: Layout, driver: DriverAddress, routing: Mapping[str, OperatorRouting]) -> Program:
+        """What replicas on this layout need to know; generation and shift are the driver's to say."""
+        topology, options = self.topology, self.options
+        blobs = {name: cloudpickle.dumps((one, event_type(one.run))) for name, one in topology.operators.items()}
+        sources = self.sources.items()
+        blobs |= {name: cloudpickle.dumps(one) for name, one in sources if not isinstance(one, DataFrame)}
+        return Program(
+            run=self.run,
+            generation=0,
+            layout=layout,
+            driver=driver,
+            limits=Limits(options.t_out_s, options.q_size),
+            edges=edges_of(topology),
+            senders=(*topology.sources, *topology.operators),
+            routing=routing,
+            blobs=blobs,
+            path=tuple(str(Path(entry).resolve()) for entry in sys.path),
+            labels={name: str(thing) for name, thing in (topology.sources | topology.operators).items()},
+            state_folder=str((self.folder / "state").resolve()),
+        )

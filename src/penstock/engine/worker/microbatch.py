@@ -1,0 +1,68 @@
+"""Micro-batch mode, in the workers: rows of a DataFrame as events, and routing that is fixed while a batch lasts.
+
+A replica does the same in both modes. In a micro-batch it is only told nothing new: its program has everything that the
+batch was laid out for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.engine.plan.program import MicroBatch, Program
+from penstock.engine.protocol.messages import Report, Routing, TablesQuery
+from penstock.engine.protocol.progress import not_heard
+from penstock.engine.worker.agent import Agent, agent_for
+from penstock.engine.worker.outbox import Outbox
+from penstock.engine.worker.role import Role
+from penstock.metrics.counters import ReplicaCounters
+from penstock.state.handover import Table
+
+
+class FixedAgent:
+    """What a replica hears in a micro-batch: always the same; what it reports goes to the driver as ever."""
+
+    def __init__(self, agent: Agent, program: Program, batch: MicroBatch) -> None:
+        self.routing = Routing(0, dict(program.routing))
+        self.used = batch.used
+        self.progress = not_heard()
+        self.join = agent.join
+        self.wake = agent.wake
+
+    def wait_for_routing(self, timeout_s: float) -> bool:  # noqa: ARG002 - as an agent's
+        """It is known already."""
+        return True
+
+    def ask_tables(self, question: TablesQuery) -> dict[str, Table]:  # noqa: ARG002 - as an agent's
+        """Who owns which key groups, from the beginning of the batch to its end."""
+        return {name: one.table for name, one in self.routing.operators.items() if one.table is not None}
+
+
+AnyAgent = Agent | FixedAgent
+
+
+def agent_of(program: Program) -> AnyAgent:
+    """Through whom a replica hears and reports."""
+    agent = agent_for(program)
+    return agent if program.microbatch is None else FixedAgent(agent, program, program.microbatch)
+
+
+def send_rows(program: Program, partition: int, batch: int, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    """The rows of one partition of a DataFrame as events, numbered by batch, partition and row."""
+    assert program.microbatch is not None
+    name, counters, agent = program.microbatch.source, ReplicaCounters(), agent_of(program)
+    outbox = Outbox(program, 0, name, partition, counters)
+    agent.join(Role(Report(program.generation, batch, name, partition, counters), lambda _: None))
+    row = 0
+    for rows in batches:
+        now = time.time()
+        for event in rows.to_pylist():
+            outbox.add_one(f"{batch}-{partition}-{row}", now, event)
+            row += 1
+        counters.processed = row
+        if (out := outbox.rows(agent.routing, agent.used)) is not None:
+            yield out
+    agent.wake()

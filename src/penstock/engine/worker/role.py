@@ -1,0 +1,63 @@
+"""One replica's part in one batch: what its process's agent reports of it, and whom the agent wakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from penstock.engine.online.mailbox import Mailbox
+from penstock.engine.protocol.messages import OnlineNews, Report, StateReport
+from penstock.metrics.counters import ReplicaCounters
+
+
+class Role:
+    """One replica's part in one batch, as the agent reports it."""
+
+    def __init__(self, report: Report, refresh: Callable[[ReplicaCounters], None], mail: Mailbox | None = None) -> None:
+        self.report = report
+        self.mail = mail or Mailbox()
+        self._refresh = refresh
+        self._sent = b""
+        self.on_tables: Callable[[], None] | None = None  # called when owners of key groups have changed
+        self.state: Callable[[], StateReport] | None = None
+        self._state_sent: StateReport | None = None
+
+    def changed(self) -> bool:
+        """Whether there is something new to say."""
+        self._refresh(self.report.counters)
+        encoded = msgspec.msgpack.encode(self.report)
+        changed, self._sent = encoded != self._sent, encoded
+        return changed
+
+    def state_news(self) -> list[StateReport]:
+        """What it has handed over and taken, if that is new."""
+        state = self.state() if self.state is not None else None
+        if state is None or state == self._state_sent:
+            return []
+        self._state_sent = state
+        return [state]
+
+    def end(self) -> None:
+        """The batch is over: what there is to say stays as it is, and nothing else of the replica is kept."""
+        self._refresh(self.report.counters)
+        self._refresh = lambda _: None
+        self.on_tables = None
+        if self.state is not None:
+            state = self.state()
+            self.state = lambda: state
+
+    def forget_sent(self) -> None:
+        """Say it all again, the next time."""
+        self._sent, self._state_sent = b"", None
+        self.mail.forget_told()
+
+    def is_for(self, news: OnlineNews) -> bool:
+        """Whether the driver means this replica, in this batch."""
+        mine = self.report
+        return (mine.generation, mine.batch, mine.operator, mine.replica) == (
+            news.generation,
+            news.batch,
+            news.operator,
+            news.replica,
+        )

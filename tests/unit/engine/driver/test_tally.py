@@ -1,0 +1,243 @@
+"""The driver's book: every report once, whatever comes late, twice, or from a batch that is done again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.engine.driver.tally import KEPT_BATCHES, Place, Tally
+from penstock.engine.protocol.messages import Report, Reports
+from penstock.engine.protocol.progress import first_batch
+from penstock.metrics.counters import ReplicaCounters, RunCounters
+from penstock.topology import Topology
+
+ACTIVE = {"clean": (0, 1), "store": (0,)}
+
+
+@pytest.fixture
+def tally() -> Tally:
+    return Tally(chain())
+
+
+def chain() -> Topology:
+    topology = Topology("chain", pool=3)
+    clean = topology.operator("clean", len, inputs=topology.source("tweets"))
+    topology.operator("store", len, inputs=clean)
+    return topology
+
+
+def report(
+    operator: str, processed: int, *, batch: int = 0, generation: int = 0, replica: int = 0, **more: Any
+) -> Report:
+    return Report(generation, batch, operator, replica, ReplicaCounters(processed=processed, **more))
+
+
+def enter(tally: Tally, *reports: Report, pid: int = 1, now_s: float = 0.0) -> None:
+    tally.enter(Reports("host", pid, 0, list(reports)), now_s)
+
+
+def counters(tally: Tally, now_s: float = 0.0, **active: tuple[int, ...]) -> RunCounters:
+    return tally.counters(now_s, ACTIVE | active)
+
+
+def processed(tally: Tally, operator: str = "clean") -> int:
+    return counters(tally).operators[operator].total.processed
+
+
+def test_a_later_report_replaces_the_one_before(tally: Tally) -> None:
+    for done in (3, 8, 8):
+        enter(tally, report("clean", done))
+        assert processed(tally) == done
+
+
+def test_replicas_and_batches_are_added_up(tally: Tally) -> None:
+    enter(tally, report("clean", 3), report("clean", 4, batch=1))
+    enter(tally, report("clean", 5, replica=1), pid=2)
+    found = counters(tally).operators["clean"]
+    assert {replica: one.processed for replica, one in found.replicas.items()} == {0: 7, 1: 5}
+    assert found.total.processed == 12
+
+
+def test_what_the_ledger_gives_out_is_a_copy(tally: Tally) -> None:
+    enter(tally, report("clean", 3))
+    counters(tally).operators["clean"].replicas[0].processed = 99
+    assert processed(tally) == 3
+
+
+def test_sources_count_what_they_sent(tally: Tally) -> None:
+    enter(tally, report("tweets", 10), report("tweets", 5, replica=1))
+    assert counters(tally).sources == {"tweets": 15}
+
+
+def test_a_batch_done_again_replaces_its_first_try_and_all_later_batches(tally: Tally) -> None:
+    enter(tally, report("clean", 100, batch=0), report("clean", 10, batch=1), report("clean", 7, batch=2))
+    enter(tally, report("clean", 4, batch=1, generation=1))
+    assert processed(tally) == 104
+
+
+def test_a_batch_done_again_replaces_what_other_replicas_said_of_it(tally: Tally) -> None:
+    enter(tally, report("clean", 10, replica=0), report("clean", 20, replica=1))
+    enter(tally, report("clean", 1, replica=0, generation=1))
+    assert processed(tally) == 1
+
+
+@pytest.mark.parametrize("batch", [1, 2, 5])
+def test_a_late_report_of_a_replaced_generation_counts_no_more(tally: Tally, batch: int) -> None:
+    """One of a later batch than the restart began with used to be counted until that batch was done again."""
+    enter(tally, report("clean", 10, batch=1), report("clean", 7, batch=2))
+    enter(tally, report("clean", 4, batch=1, generation=1))
+    enter(tally, report("clean", 50, batch=batch, generation=0), pid=2)
+    assert processed(tally) == 4
+
+
+def test_a_late_report_of_a_batch_before_the_restart_still_counts(tally: Tally) -> None:
+    enter(tally, report("clean", 4, batch=1, generation=1))
+    enter(tally, report("clean", 100, batch=0, generation=0), pid=2)
+    assert processed(tally) == 104
+
+
+def test_a_batch_first_heard_of_after_a_later_one_takes_nothing_away(tally: Tally) -> None:
+    """Processes report in any order; the first report of batch 4 used to wipe out batch 5."""
+    enter(tally, report("clean", 5, batch=5), pid=1)
+    enter(tally, report("clean", 4, batch=4, replica=1), pid=2)
+    assert processed(tally) == 9
+
+
+@settings(max_examples=50)
+@given(st.data())
+def test_the_order_of_reports_does_not_matter(data: st.DataObject) -> None:
+    """Two generations, the second from batch 2 on; every process's own reports come in order, else any order."""
+    said = [report("clean", 2**b, batch=b, replica=b % 3) for b in range(5)]
+    said += [report("clean", 2 ** (b + 8), batch=b, generation=1, replica=b % 3) for b in range(2, 6)]
+    tally = Tally(chain())
+    for pid, one in enumerate(data.draw(st.permutations(said))):
+        enter(tally, one, pid=pid)
+    assert processed(tally) == 2**0 + 2**1 + sum(2 ** (b + 8) for b in range(2, 6))
+
+
+def test_settled_batches_stay_counted_and_change_no_more(tally: Tally) -> None:
+    enter(tally, report("clean", 10, batch=0, queued=3))
+    enter(tally, report("clean", 1, batch=KEPT_BATCHES + 1))
+    assert processed(tally) == 11
+    assert counters(tally).operators["clean"].total.queued == 0  # nothing waits in a batch that is over
+    enter(tally, report("clean", 999, batch=0), pid=2)
+    assert processed(tally) == 11
+    enter(tally, report("clean", 999, batch=0, generation=3), pid=3)
+    assert processed(tally) == 11
+
+
+def test_memory_does_not_grow_with_the_number_of_batches(tally: Tally) -> None:
+    for batch in range(5 * KEPT_BATCHES):
+        enter(tally, report("clean", 1, batch=batch))
+    assert processed(tally) == 5 * KEPT_BATCHES
+    (book,) = tally._shifts.values()
+    assert len(book.batches) == len(book.generations) == KEPT_BATCHES + 1
+
+
+def test_backlog_is_what_was_sent_and_neither_processed_nor_dropped(tally: Tally) -> None:
+    enter(tally, report("tweets", 20, sent={"clean": 20}))
+    enter(tally, report("clean", 7, dropped={"q_size": 2}, sent={"store": 6}), pid=2)
+    enter(tally, report("clean", 3, replica=1, sent={"store": 3}), pid=3)
+    enter(tally, report("store", 4), pid=4)
+    found = counters(tally).operators
+    assert (found["clean"].backlog, found["store"].backlog) == (20 - 7 - 2 - 3, 9 - 4)
+
+
+def test_backlog_is_never_negative_when_the_receiver_reports_first(tally: Tally) -> None:
+    enter(tally, report("clean", 7))
+    assert counters(tally).operators["clean"].backlog == 0
+
+
+def test_the_age_is_that_of_the_stalest_active_replica(tally: Tally) -> None:
+    enter(tally, report("clean", 1, replica=0), now_s=100.0, pid=1)
+    enter(tally, report("clean", 1, replica=1), now_s=103.0, pid=2)
+    assert counters(tally, 105.0).operators["clean"].age_s == 5.0
+    assert counters(tally, 105.0, clean=(1,)).operators["clean"].age_s == 2.0
+
+
+def test_a_source_is_as_old_as_its_stalest_slot(tally: Tally) -> None:
+    assert counters(tally, 100.0).source_age_s == {}
+    enter(tally, report("tweets", 1, replica=0), now_s=100.0, pid=1)
+    enter(tally, report("tweets", 1, replica=1), now_s=103.0, pid=2)
+    assert counters(tally, 105.0).source_age_s == {"tweets": 5.0}
+
+
+def test_a_process_that_has_nothing_new_to_say_is_still_heard(tally: Tally) -> None:
+    enter(tally, report("clean", 1), now_s=100.0)
+    enter(tally, now_s=109.0)
+    assert counters(tally, 110.0, clean=(0,)).operators["clean"].age_s == 1.0
+
+
+def test_an_operator_with_an_active_replica_that_never_reported_is_missing(tally: Tally) -> None:
+    assert counters(tally).missing == {"clean", "store"}
+    enter(tally, report("clean", 0), report("store", 0))
+    assert counters(tally).missing == {"clean"}  # replica 1
+    enter(tally, report("clean", 0, replica=1), pid=2)
+    assert counters(tally).missing == frozenset()
+    assert counters(tally, store=(0, 2)).missing == {"store"}
+
+
+def test_heard_tells_the_generations_apart(tally: Tally) -> None:
+    enter(tally, report("clean", 1), report("store", 1))
+    assert tally.heard(0) == {("clean", 0), ("store", 0)}
+    enter(tally, report("clean", 1, generation=1))
+    assert (tally.heard(0), tally.heard(1)) == (set(), {("clean", 0)})
+
+
+def test_places_are_where_a_replica_was_last_heard_of(tally: Tally) -> None:
+    enter(tally, report("clean", 1), pid=11)
+    enter(tally, report("clean", 1, batch=1), pid=12)
+    assert tally.places() == {("clean", 0): Place("host", 12, 1)}
+
+
+def test_places_are_those_of_operators_only(tally: Tally) -> None:
+    enter(tally, report("tweets", 1), report("store", 1), pid=11)
+    assert tally.places() == {("store", 0): Place("host", 11, 0)}
+
+
+def test_operators_come_in_topological_order_with_pool_and_restarts(tally: Tally) -> None:
+    found = tally.counters(7.0, ACTIVE, restarts=2)
+    assert (list(found.operators), found.time_s, found.restarts) == (["clean", "store"], 7.0, 2)
+    assert (found.operators["clean"].pool, found.operators["clean"].active) == (3, (0, 1))
+
+
+# ── shifts ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_restart_of_one_shift_leaves_the_counts_of_another_alone(tally: Tally) -> None:
+    enter(tally, report("clean", 5, batch=0, generation=0))
+    enter(tally, report("clean", 7, batch=first_batch(1), generation=1))
+    enter(tally, report("clean", 2, batch=0, generation=2))
+    assert processed(tally) == 9
+    enter(tally, report("clean", 8, batch=first_batch(1), generation=1))
+    assert processed(tally) == 10
+
+
+def test_batches_of_the_last_shift_stay_open_while_the_next_works(tally: Tally) -> None:
+    enter(tally, report("clean", 5, batch=0))
+    enter(tally, report("clean", 7, batch=first_batch(1), generation=1))
+    enter(tally, report("clean", 6, batch=0))
+    assert processed(tally) == 13
+
+
+def test_what_a_dismissed_shift_said_does_not_count(tally: Tally) -> None:
+    enter(tally, report("clean", 5, batch=0))
+    enter(tally, report("clean", 7, batch=first_batch(1), generation=1))
+    tally.discard(1)
+    enter(tally, report("clean", 9, batch=first_batch(1), generation=1))
+    assert processed(tally) == 5
+
+
+def test_how_far_a_source_had_come_before_its_batch_was_done_again(tally: Tally) -> None:
+    slot = ("tweets", 0)
+    assert tally.furthest(0, slot) == (0, 0)
+    enter(tally, report("tweets", 30), report("tweets", 7, batch=1))
+    assert tally.furthest(0, slot) == tally.newest(0, slot) == (1, 7)
+    enter(tally, report("clean", 0, generation=1))  # all of both batches again
+    enter(tally, report("tweets", 5, generation=1))
+    assert (tally.newest(0, slot), tally.furthest(0, slot)) == ((0, 5), (1, 7))
+    enter(tally, report("tweets", 9, batch=1, generation=1))
+    assert tally.furthest(0, slot) == (1, 9)
