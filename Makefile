@@ -7,7 +7,7 @@ BENCHMARKS := $(filter-out %_scenarios.py %/rounds.py,$(wildcard benchmarks/*.py
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup java services demo test lint format unit live spark e2e bench experiments clean
+.PHONY: help setup java services demo test lint format unit live spark e2e bench experiments docs clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z0-9]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 13
@@ -57,6 +57,10 @@ bench: $(READY) java  ## all benchmarks, one after another
 experiments: $(READY)  ## the papers' evaluation in the simulator: out/experiments.html and .json
 	@$(BIN)/python -m experiments
 
+docs: $(READY)  ## the documents as a site in site/, links checked
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
 clean:  ## remove .venv, caches and what runs left behind
-	rm -rf .venv out dist .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find src tests benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf .venv out dist site .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks examples experiments -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.apps.options import AppOptions
+from penstock.common.checks import whole
 from penstock.errors import InputError
 from penstock.topology import Topology
 
@@ -26,8 +27,7 @@ class PayloadOptions:
     def __post_init__(self) -> None:
         if self.skew is not None and not (math.isfinite(self.skew) and self.skew >= 0):
             raise InputError(f"payloads: skew must not be negative; got {self.skew!r}")
-        if self.count < 1:
-            raise InputError(f"payloads: count must be at least 1; got {self.count!r}")
+        whole("payloads", "count", self.count)
 
 
 @dataclass(frozen=True, slots=True)

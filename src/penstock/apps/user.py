@@ -17,13 +17,7 @@ def load_topology(reference: str, *, grouping: str | None = None, pools: Mapping
 
     With another grouping for operators without a key, and other pools, where these are given.
     """
-    topology = _found(reference)
-    for name, operator in topology.operators.items():
-        if grouping is not None and operator.key is None:
-            topology.replaced(name, grouping=grouping)
-    for name, pool in (pools or {}).items():
-        topology.replaced(name, pool=pool)
-    return topology
+    return _found(reference).tuned(grouping=grouping, pools=pools)
 
 
 def _found(reference: str) -> Topology:

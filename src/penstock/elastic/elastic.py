@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +24,7 @@ from penstock.metrics.interval import IntervalRules
 from penstock.metrics.recorder import Recorder
 from penstock.metrics.rows import IntervalRecord, RunRow
 from penstock.metrics.store import Store
-from penstock.policy.base import Policy, initial_replicas
+from penstock.policy.base import Decision, Policy, initial_replicas, name_of
 from penstock.policy.guards import guarded
 from penstock.policy.registry import policy_for
 from penstock.policy.static import Static
@@ -33,6 +34,7 @@ from penstock.workload import Trace
 
 SLOWEST_STALE_S = 1.0
 LOOK_EVERY_S = 0.25
+LAST_CHANGES = 1000  # that are kept in memory; the store has them all
 
 
 class Elastic:
@@ -86,6 +88,7 @@ class Elastic:
         self.loop: Loop | None = None
         self.managed: ManagedRun | None = None
         self.played = Played()
+        self.decisions: deque[Decision] = deque(maxlen=LAST_CHANGES)  # that changed replicas, the last of them
         self._first = self._sized({})  # a mistake in the policy shows before anything starts
         self.store = None if store is None else Store(str(store))
         self._recorder: Recorder | None = None
@@ -168,7 +171,7 @@ class Elastic:
         found = summarise(self.run.topology, counters, self.played, workload)
         return {
             "topology": self.run.topology.name,
-            "policy": None if self.policy is None else str(self.policy),
+            "policy": None if self.policy is None else name_of(self.policy),
             "duration_s": round((self.ended_s or self.run.clock.now()) - self.started_s, 3),
             **found,
             **({"workers": self.managed.summary()} if self.managed is not None else {}),
@@ -233,6 +236,8 @@ class Elastic:
 
     def _record(self, record: IntervalRecord) -> None:
         self.played.add(record.interval)
+        made = (Decision(one.operator, one.before, one.after, one.reason, one.expected) for one in record.decisions)
+        self.decisions.extend(one for one in made if one.changed)
         if self.store is not None:
             self.store.write(self.name, record)
 
@@ -240,7 +245,7 @@ class Elastic:
         return RunRow(
             run=self.name,
             topology=self.run.topology.name,
-            policy="none" if self.policy is None else str(self.policy),
+            policy="none" if self.policy is None else name_of(self.policy),
             td_s=self.td_s,
             started_at=datetime.now(UTC).isoformat(),
             settings=self.settings | ({"trace": self.expected.name} if self.expected is not None else {}),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy.exc import InterfaceError, OperationalError
 
-from penstock.errors import InputError
+from penstock.common.checks import whole
 from penstock.metrics.rows import IntervalRecord
 from penstock.metrics.store import reason_of
 
@@ -43,12 +43,10 @@ class Recorder:
     """
 
     def __init__(self, write: Callable[[IntervalRecord], None], *, capacity: int = 600, retry_s: float = 1.0) -> None:
-        if capacity < 1:
-            raise InputError(f"recorder: capacity must be at least 1 interval; got {capacity}")
         self._write = write
         self._retry_s = retry_s
         self._waiting: deque[IntervalRecord] = deque()
-        self._capacity = capacity
+        self._capacity = whole("recorder", "capacity", capacity)
         self._changed = threading.Condition()
         self._closing = False
         self._written = 0

@@ -111,6 +111,19 @@ def inside(policy: Policy) -> Iterator[object]:
         yield inner
 
 
+def name_of(policy: str | Policy) -> str:
+    """A policy in the results: as it was named, as it describes itself, or by its class.
+
+    >>> from penstock.policy.static import Static
+    >>> name_of("static:4"), name_of(Static(4)), name_of(object())
+    ('static:4', 'Static(4)', 'object')
+    """
+    if isinstance(policy, str):
+        return policy
+    described = type(policy).__repr__ is not object.__repr__
+    return repr(policy) if described else type(policy).__name__
+
+
 def initial_replicas(policy: Policy, pools: Mapping[str, int], td_s: float) -> dict[str, int]:
     """What the policy wants before the first interval, inside any guards and within the pools; else 1 each.
 

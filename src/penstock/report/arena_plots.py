@@ -48,7 +48,8 @@ def replicas_plot(series: ArenaSeries) -> bytes:
         for axes, one in _panels(figure, others, series, "Input rate and active replicas"):
             draw.panel(axes, one.name, f"active replicas, {decimal(_mean(one), 1)} on average", one.colour)
             for drawn, style in _behind(series, one):
-                draw.steps(axes, drawn.levels.replicas, drawn.levels, color=drawn.colour, **style)
+                fill = 0.2 if drawn is one else 0.0
+                draw.steps(axes, drawn.levels.replicas, drawn.levels, color=drawn.colour, fill=fill, **style)
             draw.count_axis(axes, top, room=1.08, bins=3)
     return png.getvalue()
 

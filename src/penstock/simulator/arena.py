@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from penstock.control.ports import Records
-from penstock.policy.base import Policy
+from penstock.policy.base import Policy, name_of
 from penstock.policy.registry import POLICIES
 from penstock.simulator.prepare import Prepared, prepare
 from penstock.simulator.result import SimulationResult
-from penstock.simulator.run import made_policy, name_of, play
+from penstock.simulator.run import made_policy, play
 from penstock.simulator.scenario import Cluster, Scenario
 from penstock.simulator.store import kept_in
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -106,16 +105,8 @@ def topology_of(scenario: Scenario) -> Topology:
         )
         return scenario.app.build(tuning)
     topology = load_topology(scenario.topology) if isinstance(scenario.topology, str) else scenario.topology
-    topology = copy(topology)
-    topology.operators = dict(topology.operators)
-    for name, operator in list(topology.operators.items()):
-        if grouping is not None and operator.key is None:
-            topology.replaced(name, grouping=grouping)
-    for name, size in _by_operator(pool, topology.operators).items():
-        topology.replaced(name, pool=size)
-    for name, time_ms in _by_operator(service_ms, topology.operators).items():
-        topology.replaced(name, execution_time_ms=time_ms)
-    return topology
+    names = topology.operators
+    return topology.tuned(grouping=grouping, pools=_by_operator(pool, names), times_ms=_by_operator(service_ms, names))
 
 
 def _by_operator(value: Any, names: Mapping[str, object]) -> dict[str, Any]:

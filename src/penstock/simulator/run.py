@@ -14,7 +14,7 @@ from penstock.control.ports import Records
 from penstock.control.step import Step
 from penstock.metrics.interval import IntervalRules
 from penstock.metrics.utilisation import MEASURES
-from penstock.policy.base import Policy, initial_replicas
+from penstock.policy.base import Policy, initial_replicas, name_of
 from penstock.policy.guards import guarded
 from penstock.policy.registry import policy_for
 from penstock.simulator.history import History
@@ -53,19 +53,6 @@ def simulate(
     with kept_in(store, scenario) as keep:
         name = name_of(policy)
         return play(prepared, made, name, recorder=keep(name) or recorder, progress=progress)
-
-
-def name_of(policy: str | Policy) -> str:
-    """A policy in the results: as it was named, as it describes itself, or by its class.
-
-    >>> from penstock.policy.static import Static
-    >>> name_of("static:4"), name_of(Static(4)), name_of(object())
-    ('static:4', 'Static(4)', 'object')
-    """
-    if isinstance(policy, str):
-        return policy
-    described = type(policy).__repr__ is not object.__repr__
-    return repr(policy) if described else type(policy).__name__
 
 
 def made_policy(policy: str | Policy, prepared: Prepared) -> Policy:

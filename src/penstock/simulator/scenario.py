@@ -13,6 +13,7 @@ from typing import Any
 
 from penstock.apps import APPS, App, find_app
 from penstock.apps.inputs import paper_input
+from penstock.common.checks import is_number, is_whole
 from penstock.common.names import one_of
 from penstock.control.analyze import DAY_S
 from penstock.control.managers.application_manager import ApplicationRules
@@ -37,8 +38,8 @@ HERE = (Region(name="here", sizes=(WorkerSize(name="one", capacity=1),), start_s
 def option(default: Any, help: str = "", **rules: Any) -> Any:
     """A field with what it means and its rules.
 
-    `least`, `above`, `known`: what it may be (`infinite` allows that as well). `ms`: on the command line it is given in
-    milliseconds. `option`: its name there, if it is another one. Without help it has no option.
+    `least`, `above`, `whole`, `known`: what it may be (`infinite` allows that as well). `ms`: on the command line it is
+    given in milliseconds. `option`: its name there, if it is another one. Without help it has no option.
     """
     metadata = {"help": help, **rules}
     if isinstance(default, dict):
@@ -60,11 +61,13 @@ def _check(name: str, value: Any, rules: Mapping[str, Any]) -> None:
         return
     if "known" in rules:
         one_of(name, value, rules["known"])
-    for rule, words in (("least", "at least"), ("above", "above")):
-        if rule in rules:
-            bound, finite = rules[rule], math.isfinite(value) or (rules.get("infinite") and value == math.inf)
-            if not (finite and (value > bound if rule == "above" else value >= bound)):
-                raise InputError(f"{name} must be {words} {bound:g}; got {value!r}")
+    if "whole" in rules and not is_whole(value, rules["whole"]):
+        raise InputError(f"{name} must be whole and at least {rules['whole']}; got {value!r}")
+    finite = (rules.get("infinite") and value == math.inf) or is_number(value)
+    if "least" in rules and not (finite and value >= rules["least"]):
+        raise InputError(f"{name} must be at least {rules['least']}; got {value!r}")
+    if "above" in rules and not (finite and value > rules["above"]):
+        raise InputError(f"{name} must be above {rules['above']}; got {value!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +84,7 @@ class Plant:
     """
 
     t_out_s: float | None = option(None, "Drop events older than this, seconds.", above=0)
-    q_size: int | None = option(None, "Drop events that find this many waiting.", least=1)
+    q_size: int | None = option(None, "Drop events that find this many waiting.", whole=1)
     actuation: str = option(
         "pool", "What a change of replicas costs: pool, restart or restart-lossy.", known=ACTUATIONS
     )
@@ -114,7 +117,7 @@ class Contest:
     forecaster: str | None = option(
         None, "Size for its forecast: auto, holt_winters, drift:5, trained:folder=models, …"
     )
-    slots: int | None = option(None, "Replicas that all operators may have together.", least=1)
+    slots: int | None = option(None, "Replicas that all operators may have together.", whole=1)
     cooldown_s: float = option(0.0, "Seconds an operator must wait to shrink after a change.", least=0)
     balance_by: str = option(
         "booked", "What load_balancing looks at: booked, or used as in the paper.", known=tuple(MEASURES)
@@ -138,7 +141,7 @@ class Cluster:
     levels: str | None = option(
         None, "Replicas on workers: static, application, or both come and go (e2df's default).", known=LEVELS
     )
-    workers: int | None = option(None, "Workers, at most; as many as the peak needs, and 1.", least=1)
+    workers: int | None = option(None, "Workers, at most; as many as the peak needs, and 1.", whole=1)
     regions: tuple[Region, ...] = option(HERE, "Where workers are: near;far:capacity=4,price=0.6,start=30,delay_ms=20.")
     deployed: Mapping[str, int] | None = field(default=None, hash=False)  # with `static`; empty: what the peak needs
     application: ApplicationRules | None = None  # usual ones; with several regions a run begins with few workers

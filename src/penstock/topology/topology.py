@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -116,6 +117,25 @@ class Topology:
         validation.check_operator(operator)
         self.operators[name] = operator
         self._forget_derived()
+
+    def tuned(
+        self,
+        *,
+        grouping: str | None = None,
+        pools: Mapping[str, int] | None = None,
+        times_ms: Mapping[str, float] | None = None,
+    ) -> Topology:
+        """A copy with another grouping for operators without a key, and other pools and execution times."""
+        tuned = copy(self)
+        tuned.sources, tuned.operators = dict(self.sources), dict(self.operators)
+        for name, operator in self.operators.items():
+            if grouping is not None and operator.key is None:
+                tuned.replaced(name, grouping=grouping)
+        for name, pool in (pools or {}).items():
+            tuned.replaced(name, pool=pool)
+        for name, time_ms in (times_ms or {}).items():
+            tuned.replaced(name, execution_time_ms=time_ms)
+        return tuned
 
     def _forget_derived(self) -> None:
         for derived in ("_graph", "_depths", "sinks"):

@@ -56,5 +56,5 @@ def test_a_skew_is_not_negative(skew: float) -> None:
 
 
 def test_at_least_one_event() -> None:
-    with pytest.raises(InputError, match="payloads: count must be at least 1; got 0"):
+    with pytest.raises(InputError, match="payloads: count must be whole and at least 1; got 0"):
         PayloadOptions(count=0)

@@ -185,7 +185,7 @@ def test_bundles_that_cannot_be(sender: int, keys: list[int], times_s: list[floa
 def test_a_replica_has_at_least_one_sender() -> None:
     with pytest.raises(InputError) as caught:
         Sketching(senders=0)
-    assert str(caught.value) == "grouping 'online_shuffle': senders must be at least 1; got 0"
+    assert str(caught.value) == "grouping 'online_shuffle': senders must be whole and at least 1; got 0"
 
 
 @pytest.mark.parametrize(

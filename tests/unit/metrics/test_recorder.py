@@ -144,7 +144,7 @@ def test_closing_a_failing_store_tries_once_more_and_says_what_is_lost():
 
 
 def test_capacity_is_at_least_one():
-    with pytest.raises(InputError, match="capacity must be at least 1 interval; got 0"):
+    with pytest.raises(InputError, match="capacity must be whole and at least 1; got 0"):
         Recorder(Flaky(), capacity=0)
 
 

@@ -145,3 +145,16 @@ def test_a_topology_survives_shipping(diamond: Topology) -> None:
 
 def test_an_event_for_a_stream_shows_both() -> None:
     assert repr(To("news", {"a": 1})) == "To('news', {'a': 1})"
+
+
+def test_a_tuned_copy_leaves_the_topology_as_it_is() -> None:
+    topology = Topology("app", pool=2)
+    first = topology.operator("first", len, inputs=topology.source("in"), execution_time_ms=5.0)
+    topology.operator("keyed", len, inputs=first, key="word")
+    tuned = topology.tuned(grouping="load_balancing", pools={"first": 7}, times_ms={"keyed": 3.0})
+    assert (tuned["first"].grouping, tuned["first"].pool, tuned["keyed"].grouping) == ("load_balancing", 7, "fields")
+    assert tuned["keyed"].execution_time_ms == 3.0
+    assert (topology["first"].grouping, topology["first"].pool) == ("shuffle", 2)
+    assert topology["keyed"].execution_time_ms is None
+    tuned.operator("end", print, inputs="keyed")
+    assert topology.sinks == ("keyed",)

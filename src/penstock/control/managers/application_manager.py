@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from penstock.common.checks import whole
 from penstock.control.execute import choose_replicas
 from penstock.control.managers.diary import Diary, Entry
 from penstock.control.managers.ledger import Refused, Seat, SlotLedger
 from penstock.control.managers.token_bucket import TokenBucket
-from penstock.errors import InputError
 from penstock.forecast.base import Forecast
 from penstock.infra.worker import Worker
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
@@ -45,8 +45,7 @@ class ApplicationRules:
     keep: frozenset[str] = frozenset()  # operators that are never moved to free a worker
 
     def __post_init__(self) -> None:
-        if self.first_workers < 1:
-            raise InputError(f"application manager: first_workers must be at least 1; got {self.first_workers}")
+        whole("application manager", "first_workers", self.first_workers)
 
 
 class ApplicationManager:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from penstock.common.checks import whole
 from penstock.control.managers.application_manager import ApplicationManager, used_by_worker
 from penstock.control.managers.diary import Diary, Entry
 from penstock.control.managers.ledger import SlotLedger
@@ -29,8 +30,8 @@ class InfrastructureRules:
     longest_wait_s: float = 600.0
 
     def __post_init__(self) -> None:
-        if self.most is not None and self.most < 1:
-            raise InputError(f"infrastructure manager: most must be at least 1 worker; got {self.most}")
+        if self.most is not None:
+            whole("infrastructure manager", "most", self.most)
         for name in ("free_within_s", "start_within_s", "wait_s", "longest_wait_s"):
             if not getattr(self, name) > 0:
                 raise InputError(f"infrastructure manager: {name} must be above 0; got {getattr(self, name)}")

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from penstock.common.checks import whole
 from penstock.control.managers.ledger import SlotLedger
 from penstock.errors import InputError
 from penstock.infra.worker import Worker, WorkerSize, WorkerState
@@ -43,12 +44,10 @@ class RegionRules:
     least: int = 1
 
     def __post_init__(self) -> None:
-        if self.spare < 0:
-            raise InputError(f"region manager: spare must be at least 0 slots; got {self.spare}")
+        whole("region manager", "spare", self.spare, least=0)
         if not 0 <= self.low <= 1:
             raise InputError(f"region manager: low must be from 0 to 1; got {self.low}")
-        if self.least < 0:
-            raise InputError(f"region manager: least must be at least 0 workers; got {self.least}")
+        whole("region manager", "least", self.least, least=0)
 
 
 class RegionManager:

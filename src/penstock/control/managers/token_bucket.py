@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from penstock.common.checks import whole
 from penstock.errors import InputError
 
 
@@ -18,10 +19,8 @@ class TokenBucket:
     def __init__(self, *, rate: float, burst: int) -> None:
         if not 0 < rate < math.inf:
             raise InputError(f"token bucket: rate must be above 0 a second; got {rate}")
-        if burst < 1:
-            raise InputError(f"token bucket: burst must be at least 1; got {burst}")
         self.rate = rate
-        self.burst = burst
+        self.burst = whole("token bucket", "burst", burst)
         self._tokens = float(burst)
         self._time_s: float | None = None
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from penstock.common.checks import whole
 from penstock.errors import InputError
 from penstock.grouping.online_shuffle.feedback import Reply, Request, Sketch
 from penstock.grouping.online_shuffle.options import OnlineShuffleOptions
@@ -30,9 +31,7 @@ class Sketching:
     """
 
     def __init__(self, senders: int, options: OnlineShuffleOptions | None = None) -> None:
-        if senders < 1:
-            raise InputError(f"grouping 'online_shuffle': senders must be at least 1; got {senders}")
-        self._senders = senders
+        self._senders = whole("grouping 'online_shuffle'", "senders", senders)
         self._state = sketchers(1, senders, options or OnlineShuffleOptions())
 
     def executed(

@@ -174,5 +174,5 @@ def test_what_the_policy_remembers_goes_on(world):
 
 
 def test_rules_that_make_no_sense():
-    with pytest.raises(InputError, match="application manager: first_workers must be at least 1; got 0"):
+    with pytest.raises(InputError, match="application manager: first_workers must be whole and at least 1; got 0"):
         ApplicationRules(first_workers=0)

@@ -116,7 +116,7 @@ def test_the_same_seed_gives_the_same_result(scenario):
 def test_what_makes_no_sense(scenario):
     with pytest.raises(InputError, match="levels: no such name 'one'; known: static, application, both"):
         Cluster(workers=3, levels="one")
-    with pytest.raises(InputError, match="workers must be at least 1; got 0"):
+    with pytest.raises(InputError, match="workers must be whole and at least 1; got 0"):
         Cluster(levels="both", workers=0)
     with pytest.raises(InputError, match="cluster: 2 workers of 1 cannot host the 3 replicas and sources"):
         played(scenario, "both", workers=2)

@@ -14,7 +14,8 @@ from penstock.grouping import Fields, Receivers
 from penstock.simulator.kernels.arrays import ALIKE, ONE_OF, TABLE, WHOLE
 from penstock.simulator.plant.model import UNKNOWN_VALUES, Facts, build_model, giving
 from penstock.simulator.plant.plant import SimulatedPlant
-from penstock.simulator.scenario import Plant, no_sink
+from penstock.simulator.prepare import no_sink
+from penstock.simulator.scenario import Plant
 from penstock.topology import Stream, To, Topology
 
 from .cases import Given

@@ -11,7 +11,8 @@ from penstock.apps import AppOptions, PayloadOptions, find_app
 from penstock.simulator.plant.arrivals import Even, Poisson
 from penstock.simulator.plant.model import Facts, build_model
 from penstock.simulator.plant.plant import CHUNK, SimulatedPlant
-from penstock.simulator.scenario import Plant, no_sink
+from penstock.simulator.prepare import no_sink
+from penstock.simulator.scenario import Plant
 from penstock.topology import Topology
 from penstock.workload import constant
 
