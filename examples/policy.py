@@ -5,11 +5,12 @@
 The load jumps from 20 to 150 events a second and back; an event takes 20 ms. The policy looks every second, and the
 program prints what it changed and why, and what became of the events:
 
-    work 1 → 4: 150 events are 3.1 s of work; the pool has 4
-    work 4 → 1: 20 events are 0.4 s of work
+    work 1 → 4: 213 events are 4.4 s of work; the pool has 4
+    work 4 → 2: 46 events are 1.0 s of work
+    work 2 → 1: 20 events are 0.4 s of work
     950 events, 950 processed
 
-There may be a step more on the way, as an interval can begin before the jump and end after it.
+The numbers on the way depend on when an interval ends, and so does how many steps there are.
 """
 
 import math
