@@ -95,8 +95,8 @@ def test_workers_come_and_go_and_die_while_events_flow(collected_in: Path, tmp_p
             ), said
             pids.append(cluster.pid("worker-4"))
 
-            assert run._office is not None
-            run._office.rota._ready_within_s = 0.2  # the next shift takes longer: a drain that fails
+            assert run._driver is not None
+            run._driver.ready_within_s = 0.2  # the next shift takes longer: a drain that fails
             workers.remove("worker-4")
             until(lambda: workers.settle() or (workers.failed and not workers.changing))
             assert "worker-4 leaves: " in str(workers.failed)

@@ -17,7 +17,7 @@ from penstock.engine.session import OWN
 from penstock.sinks import CollectSink, collected
 from penstock.topology import Topology
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 
 def double(event: dict[str, Any]) -> dict[str, Any]:
@@ -51,14 +51,14 @@ def numbers(spark: SparkSession, folder: Path, count: int, at_once: int) -> Data
 
 
 def await_processed(run: Run, count: int) -> None:
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 150
     while run.counters().operators["end"].total.processed < count:
         assert time.monotonic() < deadline
         time.sleep(0.2)
 
 
 def test_replicas_change_while_batches_run(collected_in: Path, tmp_path: Path, spark: SparkSession) -> None:
-    rows = numbers(spark, tmp_path / "numbers", 3000, at_once=150)
+    rows = numbers(spark, tmp_path / "numbers", 3000, at_once=300)
     with Run(chain(collected_in), rows, options=RunOptions(mode="microbatch"), spark=spark) as run:
         for replicas in (3, 1, 2, 3, 1):
             run.set_replicas("double", replicas)

@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ class Elastic:
         self.decisions: deque[Decision] = deque(maxlen=LAST_CHANGES)  # that changed replicas, the last of them
         self._first = self._sized({})  # a mistake in the policy shows before anything starts
         self.store = None if store is None else Store(str(store))
-        self._recorder: Recorder | None = None
+        self._recorder = None if self.store is None else Recorder(partial(self.store.write, self.name))
         self._counters: RunCounters | None = None
         self._failure: Exception | None = None
         self._ending = threading.Event()
@@ -181,6 +182,14 @@ class Elastic:
         """What a static run would be sized for, if the trace is known; declared execution times go before these."""
         return None if self.expected is None else expected_workload(self.run.topology, self.expected, times_s)
 
+    def record(self, record: IntervalRecord) -> None:
+        """The loop hands over an interval: what the summary needs stays here, all of it goes to the store."""
+        self.played.add(record.interval)
+        made = (Decision(one.operator, one.before, one.after, one.reason, one.expected) for one in record.decisions)
+        self.decisions.extend(one for one in made if one.changed)
+        if self._recorder is not None:
+            self._recorder.record(record)
+
     # ── the loop ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _control(self) -> None:
@@ -204,16 +213,15 @@ class Elastic:
         monitor = Monitor(_Fresh(run), rules, dict(times_s))
         policy = self._sized(times_s)
         analyzer = analyzer_for(policy, self.forecaster, self.td_s, self.day_s, self.name)
-        self._recorder = Recorder(self._record)
         if self.workers is None:
-            return Loop(Parts(monitor, policy, run, analyzer, self._recorder), run.clock)
+            return Loop(Parts(monitor, policy, run, analyzer, self), run.clock)
         self.managed = managed = self.workers.manage(run, policy, self.td_s)
         parts = Parts(
             monitor,
             managed.policy,
             run,
             analyzer,
-            self._recorder,
+            self,
             infrastructure=managed.step,
             levels=managed.view,
         )
@@ -233,13 +241,6 @@ class Elastic:
     def _initial(self) -> dict[str, int]:
         pools = {name: operator.pool for name, operator in self.run.topology.operators.items()}
         return initial_replicas(self._first, pools, self.td_s)
-
-    def _record(self, record: IntervalRecord) -> None:
-        self.played.add(record.interval)
-        made = (Decision(one.operator, one.before, one.after, one.reason, one.expected) for one in record.decisions)
-        self.decisions.extend(one for one in made if one.changed)
-        if self.store is not None:
-            self.store.write(self.name, record)
 
     def _row(self) -> RunRow:
         return RunRow(

@@ -1,50 +1,102 @@
-"""`Elastic` before anything starts: what it is called, and what it tells of its decisions."""
+"""What `Elastic` keeps of the loop's intervals, and what it refuses before anything starts."""
 
 from __future__ import annotations
 
-from penstock import Elastic, Plan, Run, Topology, TraceSource, constant
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from penstock import Elastic, InputError, Topology, TraceSource, constant
 from penstock.metrics.rows import DecisionRow, IntervalRecord, IntervalRow
+from penstock.metrics.store import Store
+
+from ..waiting import until
 
 
-class Idle:
-    def plan(self, snapshot: object, forecast: object = None) -> Plan:
-        return Plan({})
+def run(sources: int = 1) -> Any:
+    """A run that has not been started, as far as `Elastic` looks at it."""
+    topology = Topology("mine", pool=4)
+    inputs = [topology.source(f"in{number}") for number in range(sources)]
+    topology.operator("work", len, inputs=inputs, execution_time_ms=10)
+    bound = {name: TraceSource(constant(250, duration_s=4), [{"n": 1}]) for name in topology.sources}
+    return SimpleNamespace(
+        topology=topology, sources=bound, id="run", carried_on=0, active={"work": (0,)}, started=False
+    )
 
 
-def around(policy: object) -> Elastic:
-    topology = Topology("one", pool=4)
-    topology.operator("work", len, inputs=topology.source("numbers"))
-    return Elastic(Run(topology, TraceSource(constant(10, duration_s=1), [{"n": 1}])), policy)  # type: ignore[arg-type]
-
-
-def ended(number: int, before: int, after: int) -> IntervalRecord:
-    interval = IntervalRow(
+def interval(number: int) -> IntervalRecord:
+    row = IntervalRow(
         number=number,
-        time_s=5.0 * number,
-        interval_s=5.0,
-        source_input={"numbers": 50},
-        entered=50,
-        source_output=50.0,
-        replicas=after,
-        backlog=0,
+        time_s=float(number),
+        interval_s=1.0,
+        source_input={"in0": 100},
+        entered=100,
+        source_output=90.0,
+        replicas=2,
+        backlog=10,
         dropped=0,
         latency_count=0,
         latency_mean_ms=None,
         latency_p50_ms=None,
         latency_p99_ms=None,
     )
-    decision = DecisionRow(number=number, operator="work", before=before, after=after, expected=None, reason="enough")
-    return IntervalRecord(interval=interval, decisions=(decision,))
+    about_work = {"number": number, "operator": "work", "expected": None, "reason": "more came"}
+    decided = [DecisionRow(**about_work, before=before, after=2) for before in (number, 2)]
+    return IntervalRecord(interval=row, decisions=tuple(decided))
 
 
-def test_a_policy_of_ones_own_has_the_name_of_its_class() -> None:
-    """It was told as `<Idle object at 0x…>`, in the summary and in the store."""
-    assert around(Idle()).summary()["policy"] == "Idle"
-    assert around("static:2").summary()["policy"] == "static:2"
+def test_intervals_count_once_though_the_store_needs_several_tries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were counted with every try to write them."""
+    tries: list[str] = []
+
+    def write(_: Store, name: str, record: IntervalRecord) -> None:
+        tries.append(name)
+        if len(tries) < 3:
+            raise OperationalError("insert", {}, Exception("the disk is full"))
+
+    monkeypatch.setattr(Store, "write", write)
+    monkeypatch.setattr("penstock.elastic.elastic.Recorder.__init__.__kwdefaults__", {"capacity": 9, "retry_s": 0.01})
+    live = Elastic(run(), td_s=1.0, store=tmp_path / "metrics.db")
+    live.record(interval(1))
+    until(lambda: tries == ["run"] * 3)
+    assert live._recorder is not None
+    assert live._recorder.close().written == 1
+    assert (live.played.entered, live.played.left, live.played.replicas) == ([100], [90.0], [2])
+    assert [(one.before, one.after, one.reason) for one in live.decisions] == [(1, 2, "more came")]
 
 
-def test_decisions_that_changed_something_are_told() -> None:
-    live = around(Idle())
-    for number, (before, after) in enumerate([(1, 3), (3, 3), (3, 2)]):
-        live._record(ended(number, before, after))
-    assert [str(one) for one in live.decisions] == ["work 1 → 3: enough", "work 3 → 2: enough"]
+def test_without_a_store_the_summary_has_what_it_needs() -> None:
+    live = Elastic(run(), "static:peak", td_s=1.0)
+    for number in (1, 2):
+        live.record(interval(number))
+    assert live.played.entered == [100, 100]
+    workload = live.workload({})
+    assert workload is not None
+    assert (workload.peak_rate, workload.execution_times_s) == (250.0, {"work": 0.01})
+    assert live._initial() == {"work": 3}  # ⌈250 · 0.01⌉
+
+
+def test_a_policy_that_must_know_the_load_needs_one_source_that_tells_it() -> None:
+    with pytest.raises(InputError, match="policy 'static:peak': needs the workload's rates"):
+        Elastic(run(sources=2), "static:peak", td_s=1.0)
+    assert Elastic(run(sources=2), "static:peak", td_s=1.0, expected=constant(250, duration_s=4)).expected is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"td_s": 0.5}, "interval: td must be at least 1 s; got 0.5 s"),
+        ({"policy": "hope"}, "policy: no such name 'hope'"),
+        ({"policy": "oracle"}, "policy 'oracle': knows the future"),
+        ({"slots": 0}, "slots must be at least 1 for each of 1 operators; got 0"),
+        ({"forecaster": "prophecy"}, "forecaster: no such name 'prophecy'"),
+    ],
+)
+def test_mistakes_show_before_anything_starts(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told.replace("(", r"\(")):
+        Elastic(run(), **options)

@@ -61,7 +61,7 @@ def test_replicas_and_batches_are_added_up(tally: Tally) -> None:
     assert found.total.processed == 12
 
 
-def test_what_the_ledger_gives_out_is_a_copy(tally: Tally) -> None:
+def test_what_the_tally_gives_out_is_a_copy(tally: Tally) -> None:
     enter(tally, report("clean", 3))
     counters(tally).operators["clean"].replicas[0].processed = 99
     assert processed(tally) == 3
