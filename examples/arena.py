@@ -11,6 +11,9 @@ time first:
     ds2          1.8% late       4,986 replica-seconds
     static:mean  4.7% late       5,084 replica-seconds
     keda         5.4% late       5,017 replica-seconds
+
+Interval (1 s) and target (2 s) were chosen to tell the policies apart, so this is no ranking of them: with an interval
+of 5 s and a target of 1 s only `static:peak` is on time, and `psps` is later than `keda`. Set them to what you need.
 """
 
 import sys
