@@ -31,8 +31,9 @@ def orders(folder):
 if __name__ == "__main__":
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers need Penstock, too
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.master("local[8]").config(map=spark_settings())  # a slot for each replica and source
-    spark = builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR").getOrCreate()
+    quiet = {"spark.ui.enabled": "false", "spark.log.level": "OFF", "spark.sql.shuffle.partitions": "2"}
+    builder = SparkSession.builder.master("local[8]").config(map=spark_settings() | quiet)  # a slot for every replica
+    spark = builder.getOrCreate()
     prepared = [row.asDict() for row in spark.range(400).selectExpr("id % 100 + 1 AS pieces").collect()]
     folder = tempfile.mkdtemp()
     with Run(orders(folder), TraceSource(constant(200, duration_s=2), prepared), spark=spark) as run:
