@@ -92,15 +92,16 @@ def test_a_topology_with_everything(collected_in: Path) -> None:
 
 
 def test_batches_end_without_loss(collected_in: Path) -> None:
-    """Events flow until the third batch is at work: none lost, none repeated, and the numbers add up over batches."""
+    """Events flow through a whole batch and over both its ends: none lost, none repeated, and the numbers add up over batches."""
     topology = Topology("boundaries", pool=2)
     first = topology.operator("first", same, inputs=topology.source("numbers"))
     topology.operator("end", CollectSink(collected_in), inputs=first)
     options = RunOptions(checkpoint_every_s=5)
     with Run(topology, numbers(24_000, 200), replicas={"first": 2}, options=options) as run:
         deadline = time.monotonic() + 90
-        while min(place.batch for place in run.places().values()) < 2:
-            assert time.monotonic() < deadline, "the third batch was not at work in time"
+        begun = max(place.batch for place in run.places().values())  # on a busy machine no longer the first
+        while min(place.batch for place in run.places().values()) < begun + 2:
+            assert time.monotonic() < deadline, "the second batch after that was not at work in time"
             time.sleep(0.1)
         run.stop_sources()
         assert run.wait_drained(60)
@@ -108,7 +109,7 @@ def test_batches_end_without_loss(collected_in: Path) -> None:
     count = counters.sources["numbers"]
     ids = [event_id for event_id, _ in collected(collected_in)]
     assert sorted(map(int, ids)) == list(range(count))
-    assert counters.operators["end"].total.processed == count > 1000
+    assert counters.operators["end"].total.processed == count > 800
 
 
 def same(event: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -175,5 +175,6 @@ def drive(live: Elastic, app: str, json_file: Path | None, html: Path | None) ->
         from penstock.report.run import RunReport
         from penstock.report.run_page import write_run_report  # so does matplotlib
 
-        write_run_report(html, RunReport.from_store(live.store, live.name, summary))
+        with closing(live.store):
+            write_run_report(html, RunReport.from_store(live.store, live.name, summary))
         console.print(f"report: {html}", highlight=False, soft_wrap=True)

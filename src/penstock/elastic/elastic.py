@@ -266,6 +266,7 @@ class Elastic:
                 self._recorder.close()
             if self.store is not None:
                 self.store.finish_run(self.name, datetime.now(UTC).isoformat())
+                self.store.close()
 
 
 class _Fresh:

@@ -72,8 +72,9 @@ class Store:
         try:
             self.version = self._prepare(must_exist)
         except sa.exc.SQLAlchemyError as error:
-            self._engine.dispose()
             raise InputError(f"store {self}: cannot be opened; {reason_of(error)}") from error
+        finally:
+            self.close()  # until it is used: one that never is leaves no connection open
 
     def __str__(self) -> str:
         is_file = self.url.get_backend_name() == "sqlite"
@@ -83,11 +84,9 @@ class Store:
         """Make the tables that are not there, and give their version."""
         found = self._found()
         if found is not None and not schema.OLDEST <= found <= schema.VERSION:
-            self._engine.dispose()
             known = f"{schema.OLDEST} to {schema.VERSION}"
             raise InputError(f"store {self}: tables must be of version {known}; got {found}")
         if found is None and reading:
-            self._engine.dispose()
             raise InputError(f"store {self}: has no tables of runs; is it another database?")
         if found is not None and (reading or found == schema.VERSION):
             return found
@@ -195,7 +194,7 @@ class Store:
         return [row(**{name: one[name] for name in names}) for one in found]
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Let go of all connections; the next use makes new ones."""
         self._engine.dispose()
 
 
