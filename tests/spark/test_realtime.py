@@ -92,7 +92,7 @@ def test_a_topology_with_everything(collected_in: Path) -> None:
 
 
 def test_batches_end_without_loss(collected_in: Path) -> None:
-    """Events flow through a whole batch and over both its ends: none lost, none repeated, and the numbers add up over batches."""
+    """Events flow through a whole batch and over its ends: none lost, none repeated, and the numbers add up."""
     topology = Topology("boundaries", pool=2)
     first = topology.operator("first", same, inputs=topology.source("numbers"))
     topology.operator("end", CollectSink(collected_in), inputs=first)
