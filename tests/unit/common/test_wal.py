@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -24,8 +26,9 @@ class Locked(sqlite3.Connection):
 
 
 @pytest.fixture
-def connection(tmp_path: Path) -> Locked:
-    return sqlite3.connect(tmp_path / "rows.db", factory=Locked)
+def connection(tmp_path: Path) -> Iterator[Locked]:
+    with closing(sqlite3.connect(tmp_path / "rows.db", factory=Locked)) as opened:
+        yield opened
 
 
 def test_who_finds_the_file_locked_tries_again(connection: Locked) -> None:
