@@ -12,10 +12,7 @@ from penstock.report import text
 
 MOST_ROWS = 500  # of a table
 TEMPLATES = Path(__file__).parent / "templates"
-FILTERS = (
-    *(text.causes, text.count, text.decimal, text.duration, text.figure, text.late_share, text.milliseconds),
-    *(text.percent, text.setting, text.several, text.spans, text.whole),
-)
+FILTERS = ("causes", "count", "decimal", "duration", "milliseconds", "percent", "setting", "several")
 
 
 def render(template: str, folder: Path = TEMPLATES, **values: object) -> str:
@@ -27,8 +24,9 @@ def render(template: str, folder: Path = TEMPLATES, **values: object) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update({one.__name__: one for one in FILTERS}, data_url=_data_url)
-    return environment.get_template(template).render(values)
+    environment.filters.update({name: getattr(text, name) for name in FILTERS})
+    environment.filters["data_url"] = lambda png: f"data:image/png;base64,{base64.b64encode(png).decode('ascii')}"
+    return environment.get_template(template).render(values, most=MOST_ROWS)
 
 
 def write_page(path: Path, content: str) -> None:
@@ -38,7 +36,3 @@ def write_page(path: Path, content: str) -> None:
         path.write_text(content, encoding="utf-8", errors="replace")
     except OSError as error:
         raise InputError(f"report '{path}': cannot be written; {error.strerror or error}") from error
-
-
-def _data_url(png: bytes) -> str:
-    return f"data:image/png;base64,{base64.b64encode(png).decode('ascii')}"

@@ -2,117 +2,159 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from itertools import cycle
 from typing import Any
 
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from penstock.metrics.paper import PUBLISHED, SOURCE
 from penstock.metrics.rows import OperatorRow
-from penstock.report import plots
-from penstock.report.page import MOST_ROWS, render, write_page
-from penstock.report.run import PUBLISHED, SOURCE, RunReport
-from penstock.report.series import RunSeries, rows_frame, run_series, timetables_of
-from penstock.report.text import NO_BREAK, count, finite, milliseconds
-from penstock.report.workers import workers_of
+from penstock.report import draw
+from penstock.report.draw import BLUE, FAINT, GREEN, INK, PURPLE, VERMILLION
+from penstock.report.page import render
+from penstock.report.run import RunReport, rows_frame
+from penstock.report.workers import workers_of, workers_plot
 
-
-def write_run_report(path: Path, report: RunReport) -> None:
-    """Write the report to a file; folders above it are made."""
-    write_page(path, run_page(report))
+MOST_OPERATORS = 12  # apart in a plot
+_LATENCY = {"p99": (PURPLE, 1.3), "mean": (INK, 1.9), "p50": (GREEN, 1.5)}
+_LOG_FROM = 100.0  # beyond two decades a linear axis hides the small values
 
 
 def run_page(report: RunReport) -> str:
     """The report as HTML."""
-    run, series, workers = report.run, run_series(report), workers_of(report)
-    facts = {"run": run.run, "started": run.started_at, "finished": run.finished_at or "not recorded"}
+    run, workers = report.run, workers_of(report)
     return render(
         "run.html",
         report=report,
-        facts={**facts, "td": f"{run.td_s:g} s", **run.settings},
-        metrics=report.metrics(),
+        facts={"run": run.run, "started": run.started_at, "finished": run.finished_at or "not recorded"}
+        | {"td": f"{run.td_s:g} s", **run.settings},
         paper=PUBLISHED.get(run.topology),
         source=SOURCE,
-        series=series,
-        ends_s=report.ends_s(),
-        plots=plots,
-        timetables=timetables_of(report, series),
+        plots=(rates_plot, replicas_plot, backlog_plot, latency_plot),
+        styles=styles_of(report),
         workers={} if workers is None else {run.policy: workers},
+        workers_plot=workers_plot,
+        mean=draw.mean,
         out=sum(row.after > row.before for row in report.changes),
         notes=_notes(report),
-        operators=_operators(report, series),
-        most=MOST_ROWS,
-        **_details(report),
+        operators=_operators(report),
     )
 
 
-def _details(report: RunReport) -> dict[str, Any]:
-    """What stands on the cards beside the metrics."""
-    rows, entered, dropped = report.intervals, report.figure("events"), report.figure("dropped")
-    if rows:
-        entered = sum(row.entered for row in rows) if entered is None else entered
-        dropped = sum(row.dropped for row in rows) if dropped is None else dropped
-    latency = {name: report.figure("latency_ms", name) for name in ("p50", "p90", "p99")}
-    return {
-        "entered": entered,
-        "dropped": _dropped(report.said("dropped"), dropped),
-        "replicas": [row.replicas for row in rows],
-        "latency": [
-            f"{name} {milliseconds(value)}".replace(" ", NO_BREAK)
-            for name, value in latency.items()
-            if value is not None
-        ],
-    }
+def styles_of(report: RunReport) -> dict[str, dict[str, Any]]:
+    """Colour and dashes of each operator, the same in every plot and table."""
+    return dict(zip(report.by_operator["replicas"], cycle(draw.OPERATORS), strict=False))
 
 
-def _dropped(by_cause: object, total: float | None) -> str:
-    """How many were dropped, by cause where the summary tells."""
-    if isinstance(by_cause, Mapping):
-        named = ", ".join(f"{count(value)} {cause}" for cause, value in by_cause.items() if value)
-        return f"dropped: {named}" if named else "none dropped"
-    return "" if total is None else f"{count(total)} dropped" if total else "none dropped"
+def largest(values: pd.DataFrame) -> pd.DataFrame:
+    """All operators, in their order; of very many, those with the largest sums."""
+    return values[[name for name in values if name in values.sum().nlargest(MOST_OPERATORS)]]
 
 
-def _notes(report: RunReport) -> dict[str, list[int]]:
-    """Interval numbers by what was said in them."""
+@draw.plot
+def rates_plot(report: RunReport) -> Figure:
+    """Input rate, throughput and forecast over time."""
+    figure, (axes,) = draw.rows([3.4])
+    over, forecast = report.over.set_index("end_s"), report.forecast
+    draw.line(axes, over.input_rate, fill=0.12, color=BLUE, label="input rate")
+    draw.line(axes, over.throughput, color=GREEN, label="throughput")
+    if len(forecast):
+        draw.line(axes, forecast, label="forecast of the input rate", **draw.DASHED)
+    _finish(axes, report, "Rates", "events/s")
+    return figure
+
+
+@draw.plot
+def replicas_plot(report: RunReport) -> Figure:
+    """Active replicas over time, in all and by operator."""
+    over, r_over, active = report.over, report.figure("r_over"), largest(report.by_operator["replicas"])
+    names, planned = list(active), report.planned
+    pairs = [[place, min(place + 1, len(names))] for place in range(1, len(names) + 1, 2)]
+    figure, (axes, *others) = draw.rows([2.3, *[1.5] * len(pairs)], 0.7, [[0, 0], *pairs])
+    draw.steps(axes, over.replicas, over, fill=0.1, color=INK, label="all operators")
+    if r_over is not None:
+        axes.axhline(r_over, label=f"the peak needs {r_over:g} (r_over)", **draw.DASHED)
+    axes.set_title("Active replicas")
+    axes.tick_params(labelbottom=True)  # it is wider than those below
+    draw.count_axis(axes, over.replicas, [r_over or 0.0], bins=6)
+    draw.legend(axes)
+    for axes, name in zip(others, names, strict=True):
+        pool, colour = report.by_operator["pool"][name], styles_of(report)[name]["color"]
+        draw.steps(axes, pool, over, color=FAINT, linewidth=1.4)
+        if name in planned:
+            draw.band(axes, planned[name]["min"], planned[name]["max"], over, color=colour, alpha=0.35)
+        draw.steps(axes, active[name], over, fill=0.1, color=INK if name in planned else colour, linewidth=1.5)
+        draw.panel(axes, name, f"pool {pool.dropna().iloc[-1]:g}" if pool.notna().any() else "", colour)
+        draw.count_axis(axes, active[name], pool, planned[name]["max"] if name in planned else [])
+    draw.time_axis(figure.axes[-1], over.end_s.max())
+    return figure
+
+
+@draw.plot
+def backlog_plot(report: RunReport) -> Figure:
+    """Backlog of each operator over time."""
+    backlog = largest(report.by_operator["backlog"]).set_axis(report.over.end_s)
+    figure, (axes,) = draw.rows([3.4], 0.2 * ((backlog.shape[1] - 1) // 6))
+    for name, values in backlog.items():
+        draw.line(axes, values, fill=0.1, linewidth=1.5, label=draw.plain(name), **styles_of(report)[name])
+    _finish(axes, report, "Backlog", "events")
+    return figure
+
+
+@draw.plot
+def latency_plot(report: RunReport) -> Figure:
+    """Mean, median and 99th percentile of latency over time, with marks where replicas changed."""
+    figure, (axes,) = draw.rows([3.4])
+    over = report.over.set_index("end_s")
+    for name, (colour, width) in _LATENCY.items():
+        if over[name].notna().any():
+            draw.line(axes, over[name], color=colour, linewidth=width, label=name)
+    for grown, height, style in (
+        (True, 0.975, {"marker": "^", "color": BLUE, "label": "scale-out"}),
+        (False, 0.935, {"marker": "v", "color": VERMILLION, "label": "scale-in"}),
+    ):
+        numbers = {row.number for row in report.changes if (row.after > row.before) == grown}
+        draw.marks(axes, report.over.end_s[report.over.index.isin(numbers)], height, s=22, **style)
+    _finish(axes, report, "End-to-end latency", "ms")
+    known = over[list(_LATENCY)].where(lambda values: values > 0)
+    low, high = known.min(axis=None), known.max(axis=None)
+    if high > 0:
+        axes.set_ylim(0, high * 1.2)  # room above for the marks
+    if high / low > _LOG_FROM:
+        draw.log_axis(axes, low / 1.5, high * (high / low) ** 0.15)
+        axes.set_ylabel("ms, logarithmic")
+    return figure
+
+
+def _finish(axes: Axes, report: RunReport, title: str, unit: str) -> None:
+    axes.set_title(title)
+    axes.set_ylabel(unit)
+    axes.set_ylim(bottom=0)
+    axes.margins(y=0.12)
+    draw.time_axis(axes, report.over.end_s.max())
+    draw.legend(axes)
+
+
+def _notes(report: RunReport) -> pd.DataFrame:
+    """How often something was said, and in which intervals at first and at last."""
     said = [(row.number, row.note) for row in report.intervals if row.note]
-    said += [
-        (row.number, f"operator '{row.operator}' incomplete: {row.incomplete}")
-        for row in report.operators
-        if row.incomplete
-    ]
-    said += [
-        (row.number, f"operator '{row.operator}' could not be changed: {row.failure}")
-        for row in report.decisions
-        if row.failure
-    ]
-    found: dict[str, list[int]] = {}
-    for number, words in sorted(said, key=lambda pair: pair[0]):
-        found.setdefault(words, []).append(number)
+    unsure = [row for row in report.operators if row.incomplete]
+    said += [(row.number, f"operator '{row.operator}' incomplete: {row.incomplete}") for row in unsure]
+    numbers = pd.DataFrame(said, columns=["number", "words"]).groupby("words").number
+    return numbers.agg(times="count", first="min", last="max").sort_values("first", kind="stable")
+
+
+def _operators(report: RunReport) -> pd.DataFrame:
+    """What each operator did in the whole run, as the summary says: it knows what came after the last interval."""
+    seen = rows_frame(OperatorRow, report.operators).astype({"busy_share": float, "execution_time_s": float})
+    kinds = {"received": ["sum"], "processed": ["sum"], "dropped": ["sum"], "backlog": ["max", "last"]}
+    kinds |= {"replicas": ["mean", "min", "max"], "pool": ["last"], "busy_share": ["mean"]}
+    kinds["execution_time_s"] = ["last"]
+    found = seen.groupby("operator").agg(kinds).reindex(report.by_operator["replicas"].columns)
+    found.columns = found.columns.map("_".join)
+    for what in ("received", "processed", "dropped"):
+        counted = found[f"{what}_sum"]
+        found[f"{what}_sum"] = [report.figure("operators", name, what, otherwise=one) for name, one in counted.items()]
     return found
-
-
-def _operators(report: RunReport, series: RunSeries) -> list[dict[str, Any]]:
-    """What each operator did in the whole run."""
-    found = rows_frame(OperatorRow, report.operators)
-    by_name = {name: rows for name, rows in found.groupby("operator")}  # noqa: C416 (a group is no pair)
-    return [
-        {
-            "name": name,
-            **{what: _total(report, name, what, rows[what].sum()) for what in ("received", "processed", "dropped")},
-            "backlog": rows.backlog,
-            "replicas": rows.replicas,
-            "pool": rows.pool.iloc[-1],
-            "busy": rows.busy_share.astype(float).mean(),
-            "time_ms": next(iter(rows.execution_time_s.dropna()[::-1] * 1000), None),
-        }
-        for name in series.operators["replicas"]
-        for rows in [by_name[name]]
-    ]
-
-
-def _total(report: RunReport, operator: str, name: str, counted: float) -> float:
-    """As the summary says, which counts also what came after the last interval; or over the intervals."""
-    said = report.said("operators", operator, name)
-    if isinstance(said, Mapping):  # by sender or by cause
-        said = sum(one for one in map(finite, said.values()) if one is not None)
-    number = finite(said)
-    return counted if number is None else number

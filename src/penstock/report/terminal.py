@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich import box
 from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from penstock.forecast.evaluation.contest import YARDSTICK, SeriesTest, Trial
-from penstock.report.text import ABSENT, count, decimal, figure, finite, late_share, milliseconds, percent
-from penstock.report.verdict import is_oracle, meets, ranking, verdict
+from penstock.forecast.evaluation.contest import YARDSTICK, SeriesTest
+from penstock.report.text import ABSENT, count, decimal, figure, milliseconds, percent
+from penstock.report.verdict import verdict
+from penstock.simulator.arena import ORACLE, ranked
 from penstock.simulator.result import SimulationResult
 
 WIDEST = 110
-POLICIES = ("ok", "replica-s", "×oracle", "saved", "proc.", "mean", "p99", "late", "changes", "backlog", "dropped")
 FORECASTERS = ("sMAPE %", "×best", "×last", "RMSE", "MAE", "fit CPU s", "CPU ms")
-_DISPENSABLE = ("backlog", "proc.", "changes", "dropped", "saved", "p99", "replica-s")  # the first to go comes first
+_DISPENSABLE = ["backlog", "proc.", "changes", "dropped", "saved", "p99", "replica-s"]  # the first to go comes first
 
 
 def verdict_text(results: Sequence[SimulationResult]) -> Text:
@@ -28,43 +28,59 @@ def verdict_text(results: Sequence[SimulationResult]) -> Text:
 
 def results_table(results: Sequence[SimulationResult], width: int = WIDEST) -> Table:
     """One row a policy, the best first; columns that a narrow terminal has no room for are left out."""
-    order = ranking(results)
-    rows = [_cells(result) for result in order]
-    names = max((cell_len(result.policy) for result in order), default=0)
-    shown, loose = _fitting(rows, names, min(width, WIDEST))
-    table = _table("policy", [POLICIES[place] for place in shown], padding=(0, int(loose), 0, 0))
-    for result, cells in zip(order, rows, strict=True):
-        table.add_row(_name(result), *(cells[place] for place in shown))
+    order, most = ranked(results), min(width, WIDEST)
+    rows = [_cells(one) for one in order]
+    columns = list(rows[0]) if rows else ["policy"]
+    widths = {name: 1 + max(map(cell_len, (name, *(row[name] for row in rows)))) for name in columns}
+    for name in _DISPENSABLE:
+        if sum(widths.values()) > most:
+            widths.pop(name, None)
+    loose = sum(widths.values()) + len(widths) <= most
+    table = _table(list(widths), padding=(0, int(loose), 0, 0))
+    for one, row in zip(order, rows, strict=True):  # the name as it is, whatever rich would make of its brackets
+        shown = Text(row["policy"], style="dim" if one.policy == ORACLE else "")
+        table.add_row(shown, *(row[column] for column in [*widths][1:]))
     return table
 
 
-def backtest_table(test: SeriesTest) -> Table:
-    """One row a model, the least error first."""
-    table = _table("model", FORECASTERS)
-    for trial in test.ranked:
-        table.add_row(Text(trial.score.model), *score_cells(test, trial))
-    for model in test.failed:
-        table.add_row(Text(model, style="dim"), *[ABSENT] * len(FORECASTERS))
-    return table
+def _cells(result: SimulationResult) -> dict[str, str]:
+    latency = result.latency_ms or {}
+    return {
+        "policy": "".join(letter if letter.isprintable() else "□" for letter in result.policy),
+        "ok": "✓" if result.meets_target else ABSENT,
+        "replica-s": count(result.replica_seconds),
+        "×oracle": decimal(result.oracle_ratio, 2),
+        "saved": percent(result.saved_resources),
+        "proc.": percent(result.processed_ratio),
+        "mean": milliseconds(latency.get("mean")),
+        "p99": milliseconds(latency.get("p99")),
+        "late": percent(result.late_ratio),
+        "changes": count(result.reconfigurations),
+        "backlog": count(result.max_backlog),
+        "dropped": count(sum((result.dropped or {}).values())),
+    }
 
 
-def mean_table(tests: Sequence[SeriesTest]) -> Table:
-    """The mean sMAPE over all series, of the models that have one on each."""
-    table = _table("model", FORECASTERS[:3])
-    for model, cells in mean_cells(tests).items():
+def forecasters_table(rows: Mapping[str, Sequence[str]]) -> Table:
+    """One row a model, under the first of `FORECASTERS`."""
+    table = _table(["model", *FORECASTERS[: max(map(len, rows.values()), default=0)]])
+    for model, cells in rows.items():
         table.add_row(Text(model), *cells)
     return table
 
 
-def score_cells(test: SeriesTest, trial: Trial) -> list[str]:
-    """The figures of a model, under `FORECASTERS`."""
-    score = trial.score
-    errors = score.smape, test.ratio(trial), test.ratio(trial, YARDSTICK), score.rmse, score.mae
-    return [figure(value) for value in (*errors, score.fit_s, score.forecast_ms)]
+def score_rows(test: SeriesTest) -> dict[str, list[str]]:
+    """The figures of each model, the least error first; dashes for those that have none."""
+    shown = {}
+    for one in test.ranked:
+        score, ratios = one.score, (test.ratio(one), test.ratio(one, YARDSTICK))
+        figures = (score.smape, *ratios, score.rmse, score.mae, score.fit_s, score.forecast_ms)
+        shown[score.model] = [figure(value) for value in figures]
+    return shown | {model: [ABSENT] * len(FORECASTERS) for model in test.failed}
 
 
-def mean_cells(tests: Sequence[SeriesTest]) -> dict[str, list[str]]:
-    """By model, the least first: the mean error, and that over the best and over the yardstick."""
+def mean_rows(tests: Sequence[SeriesTest]) -> dict[str, list[str]]:
+    """By model, the least first: the mean sMAPE over all series, and that over the best and over the yardstick."""
     means = mean_errors(tests)
     bases = next(iter(means.values()), math.nan), means.get(YARDSTICK, math.nan)
     return {
@@ -74,65 +90,17 @@ def mean_cells(tests: Sequence[SeriesTest]) -> dict[str, list[str]]:
 
 
 def mean_errors(tests: Sequence[SeriesTest]) -> dict[str, float]:
-    """Mean sMAPE by model, the least first."""
+    """Mean sMAPE of the models that have one on each series, the least first."""
     by_model: dict[str, list[float]] = {}
-    for test in tests:
-        for trial in test.trials:
-            by_model.setdefault(trial.score.model, []).append(trial.score.smape)
+    for trial in (trial for test in tests for trial in test.trials):
+        by_model.setdefault(trial.score.model, []).append(trial.score.smape)
     means = {model: math.fsum(found) / len(found) for model, found in by_model.items() if len(found) == len(tests)}
     return dict(sorted(means.items(), key=lambda pair: (math.isnan(pair[1]), pair[1])))
 
 
-def short(value: object) -> str:
-    """A whole number that stays short.
-
-    >>> short(61470.4), short(158_112_000), short(None)
-    ('61,470', '158 M', '–')
-    """
-    number = finite(value)
-    if number is None:
-        return ABSENT
-    return count(round(number)) if number < 1e8 else f"{count(round(number / 1e6))} M"
-
-
-def _table(first: str, others: Sequence[str], padding: tuple[int, ...] = (0, 1)) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=padding, pad_edge=False, show_edge=False)  # type: ignore[arg-type]
-    table.add_column(first, overflow="fold")
-    for name in others:
+def _table(head: Sequence[str], padding: tuple[int, int, int, int] = (0, 1, 0, 1)) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=padding, pad_edge=False, show_edge=False)
+    table.add_column(head[0], overflow="fold")
+    for name in head[1:]:
         table.add_column(name, justify="center" if name == "ok" else "right", no_wrap=True)
     return table
-
-
-def _fitting(rows: Sequence[Sequence[str]], names: int, width: int) -> tuple[list[int], bool]:
-    """The columns that fit beside the names, and whether there is room between them."""
-    widths = [max(map(len, column)) for column in zip(POLICIES, *rows, strict=True)]
-    shown = list(range(len(POLICIES)))
-    for name in ("", *_DISPENSABLE):
-        shown = [place for place in shown if POLICIES[place] != name]
-        taken = names + sum(widths[place] + 1 for place in shown)
-        if taken <= width:
-            break
-    return shown, taken + len(shown) <= width
-
-
-def _name(result: SimulationResult) -> Text:
-    """The name as it is, whatever rich would make of its brackets; the oracle stands back."""
-    shown = "".join(letter if letter.isprintable() else "□" for letter in result.policy)
-    return Text(shown, style="dim" if is_oracle(result) else "")
-
-
-def _cells(result: SimulationResult) -> list[str]:
-    latency = result.latency_ms or {}
-    return [
-        "✓" if meets(result) else ABSENT,
-        short(result.replica_seconds),
-        decimal(result.oracle_ratio, 2),
-        percent(result.saved_resources),
-        percent(result.processed_ratio),
-        milliseconds(latency.get("mean")),
-        milliseconds(latency.get("p99")),
-        late_share(result.late_ratio),
-        short(result.reconfigurations),
-        short(result.max_backlog),
-        short(sum((result.dropped or {}).values())),
-    ]

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
-from itertools import groupby
-from numbers import Real
+from collections.abc import Mapping
+
+from penstock.common.checks import is_number
+from penstock.workload import DAY_S
 
 ABSENT = "–"
-DAY_S = 86400.0
 NO_BREAK = "\N{NO-BREAK SPACE}"
-
-
-def finite(value: object) -> float | None:
-    """A value as a number; None if it is none, or not finite.
-
-    >>> finite(3), finite(float("inf")), finite("3"), finite(None), finite(True)
-    (3.0, None, None, None, None)
-    """
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        return None
-    return float(value)
 
 
 def decimal(value: object, digits: int) -> str:
@@ -29,25 +17,14 @@ def decimal(value: object, digits: int) -> str:
     >>> decimal(0.56170, 4), decimal(float("nan"), 4), decimal(-0.125, 2)
     ('0.5617', '–', '−0.12')
     """
-    number = finite(value)
-    return ABSENT if number is None else f"{number:,.{digits}f}".replace("-", "−")
+    return f"{value:,.{digits}f}".replace("-", "−") if is_number(value) else ABSENT
 
 
 def count(value: object) -> str:
-    """A number of things.
+    """A number of things, rounded.
 
-    >>> count(1234567), count(None), count(12.5)
-    ('1,234,567', '–', '12.5')
-    """
-    number = finite(value)
-    return ABSENT if number is None else decimal(number, 0 if number == int(number) else 1)
-
-
-def whole(value: object) -> str:
-    """A number, rounded.
-
-    >>> whole(78230.4), whole(None)
-    ('78,230', '–')
+    >>> count(1234567), count(None), count(12.7)
+    ('1,234,567', '–', '13')
     """
     return decimal(value, 0)
 
@@ -72,27 +49,16 @@ def figure(value: float) -> str:
 
 
 def percent(value: object) -> str:
-    """A share in per cent.
+    """A share in per cent: exact about zero, and fine near none and all.
 
-    >>> percent(0.5617), percent(0.99994), percent(None)
-    ('56.2 %', '99.99 %', '–')
+    >>> percent(0.5617), percent(0.99994), percent(0.00997), percent(0.0), percent(0.00001), percent(None)
+    ('56.2 %', '99.99 %', '1.00 %', '0 %', '<0.01 %', '–')
     """
-    number = finite(value)
-    return ABSENT if number is None else f"{decimal(number * 100, 2 if 0.99 <= number < 1 else 1)} %"
-
-
-def late_share(value: object) -> str:
-    """A share of late events: exact about zero, and fine around the target.
-
-    >>> late_share(0.0), late_share(0.00001), late_share(0.00997), late_share(0.81836), late_share(None)
-    ('0 %', '<0.01 %', '1.00 %', '81.8 %', '–')
-    """
-    number = finite(value)
-    if number is None:
-        return ABSENT
-    if number == 0:
-        return "0 %"
-    return "<0.01 %" if number < 0.0001 else f"{decimal(100 * number, 2 if number < 0.1 else 1)} %"
+    if not is_number(value) or value == 0:
+        return ABSENT if not is_number(value) else "0 %"
+    if 0 < value < 0.0001:
+        return "<0.01 %"
+    return f"{decimal(100 * value, 2 if 0 < value < 0.02 or 0.99 <= value < 1 else 1)} %"
 
 
 def milliseconds(value: object) -> str:
@@ -101,10 +67,9 @@ def milliseconds(value: object) -> str:
     >>> milliseconds(0.8), milliseconds(219.4), milliseconds(2098.91), milliseconds(196963)
     ('0.80 ms', '219 ms', '2.10 s', '197 s')
     """
-    number = finite(value)
-    if number is None:
+    if not is_number(value):
         return ABSENT
-    size, unit = (number, "ms") if number < 1000 else (number / 1000, "s")
+    size, unit = (value, "ms") if value < 1000 else (value / 1000, "s")
     return f"{decimal(size, 2 if size < 10 else 1 if size < 100 else 0)} {unit}"
 
 
@@ -114,14 +79,13 @@ def duration(value: object) -> str:
     >>> duration(7.5), duration(125), duration(7384), duration(400000), duration(5270400), duration(None)
     ('7.5 s', '2 min 05 s', '2 h 03 min', '4.6 days', '61 days', '–')
     """
-    number = finite(value)
-    if number is None:
+    if not is_number(value):
         return ABSENT
-    if number < 60:
-        return f"{decimal(number, 1)} s"
-    if number >= 2 * DAY_S:
-        return f"{number / DAY_S:,.1f}".removesuffix(".0") + " days"
-    minutes, seconds = divmod(round(number), 60)
+    if value < 60:
+        return f"{decimal(value, 1)} s"
+    if value >= 2 * DAY_S:
+        return f"{value / DAY_S:,.1f}".removesuffix(".0") + " days"
+    minutes, seconds = divmod(round(value), 60)
     return f"{minutes} min {seconds:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
@@ -134,28 +98,18 @@ def causes(dropped: Mapping[str, int] | None) -> str:
     return ", ".join(f"{count(number)}{NO_BREAK}{cause}" for cause, number in (dropped or {}).items() if number) or "0"
 
 
-def spans(numbers: Iterable[int]) -> str:
-    """Interval numbers, those in a row as a span.
-
-    >>> spans([3, 4, 5, 9]), spans([1, 3, 5, 7, 9])
-    ('3–5, 9', '1, 3, 5, … (5 intervals)')
-    """
-    ordered = sorted(set(numbers))
-    groups = [[n for _, n in group] for _, group in groupby(enumerate(ordered), key=lambda pair: pair[1] - pair[0])]
-    words = [str(group[0]) if len(group) == 1 else f"{group[0]}–{group[-1]}" for group in groups]
-    return ", ".join(words) if len(words) <= 3 else f"{', '.join(words[:3])}, … ({len(ordered)} intervals)"
-
-
 def setting(value: object) -> str:
     """A setting as a person would write it.
 
     >>> setting({"clean": 2.50, "store": True}), setting([1, "a"])
     ('clean 2.5, store yes', '1, a')
     """
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {setting(one)}" for name, one in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(map(setting, value))
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    match value:
+        case Mapping():
+            return ", ".join(f"{name} {setting(one)}" for name, one in value.items())
+        case list() | tuple():
+            return ", ".join(map(setting, value))
+        case bool():
+            return "yes" if value else "no"
+        case _:
+            return f"{value:g}" if isinstance(value, float) else str(value)

@@ -64,7 +64,8 @@ def report(results=tuple(ALL), **changes):
 
 def nothing_known(one):
     gone = dict.fromkeys(
-        ("saved_resources", "throughput_degradation", "processed_ratio", "late_ratio", "oracle_ratio", "max_backlog")
+        ("saved_resources", "throughput_degradation", "processed_ratio", "late_ratio", "oracle_ratio", "max_backlog"),
+        math.nan,
     )
     return dataclasses.replace(one, **gone, latency_ms={"mean": None}, replica_seconds=math.inf, dropped=None)
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import html
+import io
 import re
 from html.parser import HTMLParser
+
+from matplotlib.image import imread
+
+from penstock.report.draw import WIDTH_IN
 
 
 class Elements(HTMLParser):
@@ -37,3 +42,12 @@ def section(page, title):
     """One part of a page, by its heading; None where it has none."""
     parts = re.findall(r"<section>.*?</section>", page, flags=re.DOTALL)
     return next((part for part in parts if f"<h2>{title}</h2>" in part), None)
+
+
+def drawn(png):
+    """The height of a plot in pixels; fails where it is no picture of sane size with something on white."""
+    pixels = imread(io.BytesIO(png), format="png")
+    assert pixels.shape[1] == WIDTH_IN * 200
+    assert len(png) < 800_000
+    assert pixels[..., :3].min() < 0.6 < pixels[0, 0, :3].min()
+    return pixels.shape[0]

@@ -7,9 +7,8 @@ from rich.console import Console
 from penstock.forecast.evaluation.backtest import Rule
 from penstock.forecast.evaluation.contest import SeriesTest, Terms, contest
 from penstock.forecast.evaluation.series import Split
-from penstock.report.backtest_page import backtest_page
-from penstock.report.plots import forecasts_plot, rows_shown
-from penstock.report.terminal import backtest_table, mean_errors, mean_table
+from penstock.report.backtest_page import backtest_page, forecasts_plot, rows_shown
+from penstock.report.terminal import forecasters_table, mean_errors, mean_rows, score_rows
 from penstock.report.text import figure
 from penstock.workload import Trace
 
@@ -32,7 +31,7 @@ def printed(table) -> list[list[str]]:
 
 
 def test_the_table_has_the_nearest_first_and_those_without_figures_last() -> None:
-    head, *rows = printed(backtest_table(made()))
+    head, *rows = printed(forecasters_table(score_rows(made())))
     assert head[0] == "model"
     assert [row[0] for row in rows] == ["drift", "last_value", "moving_average:3", "arima"]
     assert rows[1][1:4] == [figure(made().ranked[1].score.smape), "–", "1.00"]  # the best has no error to compare with
@@ -47,7 +46,7 @@ def test_means_are_over_models_with_figures_everywhere() -> None:
         [trial.score.smape for test in tests for trial in test.trials if trial.score.model == "last_value"]
     )
     assert errors["last_value"] == pytest.approx(expected)
-    assert printed(mean_table(tests))[2][0] == "last_value"
+    assert printed(forecasters_table(mean_rows(tests)))[2][0] == "last_value"
 
 
 def test_the_page_escapes_what_it_shows_and_says_why_a_figure_is_missing() -> None:

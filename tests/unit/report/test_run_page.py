@@ -13,9 +13,9 @@ import pytest
 from penstock.errors import InputError
 from penstock.metrics.rows import DecisionRow, IntervalRecord, IntervalRow, OperatorRow, RunRow
 from penstock.metrics.store import Store
-from penstock.report.page import MOST_ROWS
+from penstock.report.page import MOST_ROWS, write_page
 from penstock.report.run import RunReport
-from penstock.report.run_page import run_page, write_run_report
+from penstock.report.run_page import run_page
 
 from .pages import Elements, words
 
@@ -56,7 +56,7 @@ CHANGE = DecisionRow(number=1, operator="clean", before=4, after=5, expected=120
 @pytest.fixture(scope="module")
 def made_page(made_run, tmp_path_factory):
     path = tmp_path_factory.mktemp("reports") / "new" / "report.html"
-    write_run_report(path, made_run)
+    write_page(path, run_page(made_run))
     return path.read_text(encoding="utf-8")
 
 
@@ -111,7 +111,7 @@ def test_notes_say_once_what_went_on_for_intervals():
     rows = [dataclasses.replace(INTERVAL, number=n, time_s=500 + 2.0 * n, note="store gone") for n in range(3, 7)]
     unsure = dataclasses.replace(OPERATOR, number=9, incomplete="negative counts")
     shown = words(run_page(RunReport(run=RUN, intervals=rows, operators=[unsure])))
-    assert "3–6 2.0 s store gone" in shown
+    assert "4 3–6 2.0 s store gone" in shown
     assert "operator 'clean' incomplete: negative counts" in shown
 
 
@@ -167,8 +167,8 @@ def test_numbers_that_are_missing_leave_dashes():
 
 def test_without_a_summary_the_metrics_come_from_the_intervals():
     report = RunReport(run=RUN, intervals=[INTERVAL], summary={"r_over": 16})
-    assert dataclasses.astuple(report.metrics()) == (0.75, 0.05, 0.95, 60.0)
-    assert report.duration_s() == 2.0
+    assert dataclasses.astuple(report.metrics) == (0.75, 0.05, 0.95, 60.0)
+    assert "Duration 2.0 s" in words(run_page(report))
 
 
 def test_it_reads_a_run_from_the_store(tmp_path):
@@ -184,4 +184,4 @@ def test_it_reads_a_run_from_the_store(tmp_path):
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
     with pytest.raises(InputError, match="cannot be written; Is a directory"):
-        write_run_report(tmp_path, RunReport(run=RUN))
+        write_page(tmp_path, run_page(RunReport(run=RUN)))

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import math
-import re
 from contextlib import closing
 
 import pytest
-from matplotlib.image import imread
 
 from penstock.metrics.rows import ForecastRow, IntervalRecord, TimetableRow
 from penstock.metrics.store import Store
-from penstock.report.draw import WIDTH_IN
-from penstock.report.plots import timetable_plot
 from penstock.report.run import RunReport
-from penstock.report.run_page import run_page
-from penstock.report.series import MOST_PLANNED, run_series, timetables_of
+from penstock.report.run_page import replicas_plot, run_page
 
-from .pages import section, words
+from .pages import drawn, words
 
 
 def planned(report, horizon=6, operators=None):
@@ -88,15 +82,7 @@ RUNS = {
 
 @pytest.mark.parametrize("change", RUNS.values(), ids=RUNS)
 def test_the_plot_is_a_picture_of_sane_size(change, made_run):
-    report = change(made_run)
-    series = run_series(report)
-    content = timetable_plot(series, timetables_of(report, series))
-    pixels = imread(io.BytesIO(content), format="png")
-    height, width, _ = pixels.shape
-    assert width == WIDTH_IN * 200
-    assert 400 <= height <= 4000
-    assert len(content) < 800_000
-    assert pixels[..., :3].min() < 0.5 < pixels[0, 0, :3].min()  # something is drawn, on white
+    assert 400 <= drawn(replicas_plot(change(made_run))) <= 4000
 
 
 def test_the_range_of_plans_for_an_interval(made_run):
@@ -107,48 +93,18 @@ def test_the_range_of_plans_for_an_interval(made_run):
         for step, replicas in enumerate(steps, start=1)
     ]
     report = dataclasses.replace(made_run, timetables=rows)
-    series = run_series(report)
-    tables = timetables_of(report, series)
-    assert tables.operators == ["clean"]
-    bounds = tables.bounds("clean", series.intervals.index)
+    assert list(report.planned) == ["clean"]
+    bounds = report.planned["clean"]
     assert bounds["min"][:5].tolist() == pytest.approx([math.nan, 4, 5, 9, math.nan], nan_ok=True)
     assert bounds["max"][:5].tolist() == pytest.approx([math.nan, 4, 7, 9, math.nan], nan_ok=True)
-    second = tables.plan("clean", 2)
-    assert list(zip(second.start_s, second.end_s, second.replicas, strict=True)) == [(4.0, 6.0, 5), (6.0, 8.0, 9)]
-
-
-def test_a_plan_beyond_the_end_of_the_run_goes_on_with_td(made_run):
-    report = planned(made_run, horizon=3)
-    last = timetables_of(report, run_series(report)).plan("clean", 60)
-    assert [*last.start_s, last.end_s.iloc[-1]] == [120.0, 122.0, 124.0, 126.0]
-
-
-def test_a_long_run_has_a_close_up_of_where_most_changed(made_run):
-    short, long = planned(made_run), planned(longer(made_run, 4))
-    first, last = timetables_of(short, run_series(short)).window
-    assert (last - first, first < 17, last > 41) == (30, True, True)  # both spikes, at 18 and 41
-    flat = [dataclasses.replace(row, replicas=2) if row.number <= 180 else row for row in long.operators]
-    changed = dataclasses.replace(long, operators=flat)
-    first, last = timetables_of(changed, run_series(changed)).window
-    assert (last - first, first >= 150) == (30, True)
-    far = planned(made_run, horizon=7)
-    assert timetables_of(far, run_series(far)).window is None
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_of_many_operators_the_largest_are_shown_and_it_is_said(made_run):
-    report = many(made_run)
-    assert len(timetables_of(report, run_series(report)).operators) == MOST_PLANNED
-    assert "Shown are the 8 of 20 operators with most replicas." in words(run_page(report))
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_the_section_stands_in_the_page_only_where_there_is_a_plan_ahead(made_run):
-    assert section(run_page(made_run), "Timetables") is None
-    assert section(run_page(planned(made_run, horizon=1)), "Timetables") is None
-    page = run_page(planned(made_run))
-    assert len(re.findall("base64,", page)) == 5
-    assert "planned each operator's replicas for 6 intervals ahead" in words(section(page, "Timetables"))
+def test_the_page_speaks_of_plans_only_where_there_is_one_ahead(made_run):
+    assert "planned" not in words(run_page(made_run))
+    assert planned(made_run, horizon=1).planned == {}
+    assert "planned" not in words(run_page(planned(made_run, horizon=1)))
+    assert "The policy planned 6 intervals ahead" in words(run_page(planned(made_run)))
 
 
 def test_timetables_come_from_the_store(made_run, tmp_path):
@@ -163,4 +119,4 @@ def test_forecasts_of_operators_are_not_added_to_what_enters(made_run):
     """A policy that plans ahead has a forecast for every operator too; once they were all added up in the plot."""
     row = ForecastRow(number=1, series="tweets", step=1, rate=10.0, forecaster="drift")
     rows = [row, dataclasses.replace(row, series="clean", rate=7.0)]
-    assert run_series(dataclasses.replace(made_run, forecasts=rows)).forecast.tolist() == [10.0]
+    assert dataclasses.replace(made_run, forecasts=rows).forecast.tolist() == [10.0]
