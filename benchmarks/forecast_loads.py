@@ -23,9 +23,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from penstock.forecast.evaluation.backtest import Edge, Rule, backtest
-from penstock.forecast.evaluation.series import DAY_S, Split
+from penstock.forecast.evaluation.series import Split
 from penstock.forecast.registry import forecaster_for
-from penstock.workload import data_file, load_trace
+from penstock.workload import DAY_S, data_file, load_trace
 
 AHEAD = {"5min": 1, "15min": 4, "1h": 12}
 TEST_START = {

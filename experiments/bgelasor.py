@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from experiments.experiment import Case, Claim, Direction, Experiment, base
+from penstock.workload import DAY_S
 
 PAPER = "Mu et al., BGElasor, NPC 2019"
 METRICS = ("cost", "changes", "late", "latency_ms", "replicas")
 FORECASTER = "auto"  # of every case that has one
 PAPERS = "CBA of the paper"  # without a price on lateness
 CAREFUL = "CBA, 90 % quantile"
-DAY_S = 1440.0  # a day as it is played, 60 times as fast
-PERIODIC = base("insensitive", "periodic", td_s=5.0, target_s=2.0, day_s=DAY_S)
+PERIODIC = base("insensitive", "periodic", td_s=5.0, target_s=2.0, day_s=DAY_S / 60)  # it is played 60 times as fast
 FLUCTUATING = PERIODIC.changed(input="fluctuating", td_s=10.0)
 
 NEARLY = (

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from penstock.common.names import one_of
 from penstock.workload import (
+    DAY_S,
     Trace,
     draw_spikes,
     erratic,
@@ -25,8 +26,6 @@ from penstock.workload import (
     stable,
 )
 from penstock.workload.data import plain_name
-
-DAY_S = 86_400.0
 
 
 @dataclass(frozen=True)

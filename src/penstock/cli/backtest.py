@@ -18,7 +18,7 @@ from penstock.errors import InputError
 from penstock.forecast.evaluation.backtest import Edge, Rule
 from penstock.forecast.evaluation.contest import SeriesTest, Terms, contest, models_named
 from penstock.forecast.evaluation.series import DEFAULT_SPLIT, Split, load_all, rows_per_day, split_at, split_in_parts
-from penstock.report.terminal import backtest_table, mean_table
+from penstock.report.terminal import forecasters_table, mean_rows, score_rows
 from penstock.workload import Trace
 
 Files = Annotated[list[Path], typer.Argument(metavar="FILE…", help="CSV with time_s,rate or date,rate.")]
@@ -58,7 +58,7 @@ def backtest(
         tests = [_tested(one, parts, words, specs, terms) for one, parts, words in splits]
         if len(tests) > 1:
             console.print(f"mean over {len(tests)} series", highlight=False)
-            console.print(mean_table(tests))
+            console.print(forecasters_table(mean_rows(tests)))
         _write(tests, terms, json_file, html)
 
 
@@ -84,7 +84,7 @@ def _tested(series: Trace, split: Split, words: str, specs: Sequence[str], terms
     console.print(_what(series, split, words, terms), highlight=False, soft_wrap=True)
     with _progress(series.name) as edge:
         test = contest(series, split, specs, terms, edge)
-    console.print(backtest_table(test))
+    console.print(forecasters_table(score_rows(test)))
     for model, why in test.failed.items():
         console.print(f"{model} has no figures: {why}", highlight=False, markup=False, soft_wrap=True)
     return test
@@ -118,7 +118,8 @@ def _write(tests: Sequence[SeriesTest], terms: Terms, json_file: Path | None, ht
         scores = [trial.score.as_json() for test in tests for trial in test.ranked]
         write_text(json_file, json.dumps(scores, indent=2) + "\n")
     if html is not None:
-        from penstock.report.backtest_page import write_backtest_report  # matplotlib takes its time to load
+        from penstock.report.backtest_page import backtest_page  # matplotlib takes its time to load
+        from penstock.report.page import write_page
 
-        write_backtest_report(html, tests, terms)
+        write_page(html, backtest_page(tests, terms))
         console.print(f"report: {html}", highlight=False, soft_wrap=True)

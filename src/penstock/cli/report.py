@@ -19,10 +19,11 @@ def report(
 ) -> None:
     """Draw a run from its store: one that has ended, still goes on, was killed, or was simulated."""
     with clear_errors(), closing(Store(store, must_exist=True)) as kept:
+        from penstock.report.page import write_page
         from penstock.report.run import RunReport
-        from penstock.report.run_page import write_run_report  # matplotlib takes its time to load
+        from penstock.report.run_page import run_page  # matplotlib takes its time to load
 
         data = RunReport.from_store(kept, run)
-        write_run_report(html, data)
+        write_page(html, run_page(data))
         intervals = f"{len(data.intervals)} intervals of {data.run.topology} under {data.run.policy}"
         console.print(f"run {data.run.run}, {intervals}: {html}", highlight=False, soft_wrap=True)

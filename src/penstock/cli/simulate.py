@@ -17,12 +17,11 @@ from penstock.apps import APPS
 from penstock.cli import options as given
 from penstock.cli.console import clear_errors, console, write_text
 from penstock.cli.options import parse_pairs
-from penstock.cli.run import DEFAULT_DURATION_S
 from penstock.errors import InputError
 from penstock.infra.simulated import parse_regions
 from penstock.simulator.calibration import calibration_of
 from penstock.simulator.scenario import Cluster, Contest, Plant, Scenario
-from penstock.workload import constant, data_folder, load_trace
+from penstock.workload import data_folder
 
 if TYPE_CHECKING:
     from penstock.simulator.arena import Arena, Watch
@@ -113,15 +112,10 @@ def scenario_of(chosen: Chosen) -> Scenario:
     if app in APPS:
         values.setdefault("events", data_folder("events"))
     scenario = Scenario(app).changed(**values)
-    if chosen["trace"] is not None and chosen["rate"] is not None:
-        raise InputError("give either --trace FILE or --rate R, not both")
-    if chosen["rate"] is not None:
-        if chosen["mean_rate"] is not None or chosen["speedup"] != 1.0:
-            raise InputError("--mean-rate and --speedup change a trace; with --rate there is none")
-        length_s = DEFAULT_DURATION_S if chosen["duration"] is None else chosen["duration"]
-        return scenario.changed(trace=constant(chosen["rate"], length_s))
-    if chosen["trace"] is not None:
-        scenario = scenario.changed(trace=load_trace(chosen["trace"]))
+    names = ("trace", "rate", "duration", "mean_rate", "speedup")
+    trace = given.read_input(*(chosen[name] for name in names))
+    if trace is not None:
+        scenario = scenario.changed(trace=trace)
     elif scenario.app is None:
         raise InputError(f"app {app!r}: give its input with --trace FILE or --rate R")
     return scenario.played(mean_rate=chosen["mean_rate"], speedup=chosen["speedup"], duration_s=chosen["duration"])
@@ -230,6 +224,7 @@ def _progress() -> Iterator[Watch]:
 
 def _write_page(arena: Arena, results: Sequence[SimulationResult], path: Path) -> None:
     from penstock.report.arena import ArenaReport
-    from penstock.report.arena_page import write_arena_report  # matplotlib takes its time to load
+    from penstock.report.arena_page import arena_page  # matplotlib takes its time to load
+    from penstock.report.page import write_page
 
-    write_arena_report(path, ArenaReport(scenario=arena.prepared.scenario, results=results))
+    write_page(path, arena_page(ArenaReport(scenario=arena.prepared.scenario, results=results)))

@@ -66,14 +66,14 @@ def positive(thing: str, name: str, value: object) -> float:
     return float(value)
 
 
-def not_negative(thing: str, name: str, value: object) -> float:
-    """The value as a float, or an InputError where it is no number of at least 0.
+def at_least(thing: str, name: str, value: object, least: float = 0.0) -> float:
+    """The value as a float, or an InputError where it is no number of at least `least`.
 
-    >>> not_negative("policy 'keda'", "cooldown_s", 300)
+    >>> at_least("policy 'keda'", "cooldown_s", 300)
     300.0
     """
-    if not is_number(value) or value < 0:
-        raise InputError(f"{thing}: {name} must be a number of at least 0; got {shown(value)}")
+    if not is_number(value) or value < least:
+        raise InputError(f"{thing}: {name} must be a number of at least {least:g}; got {shown(value)}")
     return float(value)
 
 

@@ -10,10 +10,10 @@ from penstock.forecast.base import Forecast, Forecaster, HasQuantiles, NotReady,
 from penstock.forecast.registry import forecaster_for
 from penstock.metrics.snapshot import Snapshot
 from penstock.policy.base import Careful, PlansAhead, Policy, inside
+from penstock.workload import DAY_S
 
 log = logging.getLogger(__name__)
 
-DAY_S = 86_400.0
 MOST_MISSED = 1000  # intervals that are made up for after a stall; beyond that days may be out of step
 AHEAD = "auto"  # the forecaster of a policy that plans ahead and is given none
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from penstock.metrics.shares import declared_edges, propagate
 from penstock.metrics.snapshot import Declared
 from penstock.policy.workload import Workload
+from penstock.topology.on_error import DEAD_LETTERS
 from penstock.topology.topology import Topology
 from penstock.workload.trace import Trace
 
@@ -14,7 +15,8 @@ from penstock.workload.trace import Trace
 def declared(topology: Topology) -> dict[str, Declared]:
     """Predecessors, execution time and shares of every operator, in topological order.
 
-    The share from a predecessor is the selectivity of the streams between them, 1 for a stream that declares none.
+    The share from a predecessor is the selectivity of the streams between them, 1 for a stream that declares none;
+    dead letters are not expected.
 
     >>> topology = Topology("words")
     >>> lines = topology.source("lines")
@@ -50,7 +52,7 @@ def _declared(topology: Topology, name: str) -> Declared:
     shares: dict[str, float] = {}
     for stream in operator.inputs:
         sender = topology.operators.get(stream.sender)
-        share = sender.selectivity.get(stream.name, 1.0) if sender else 1.0
+        share = sender.selectivity.get(stream.name, 1.0) if sender else float(stream.name != DEAD_LETTERS)
         shares[stream.sender] = shares.get(stream.sender, 0.0) + share
     time_ms = operator.execution_time_ms
     return Declared(topology.predecessors(name), None if time_ms is None else time_ms / 1000, shares)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from penstock.common.checks import not_negative, positive
+from penstock.common.checks import at_least, positive
 from penstock.errors import InputError
 from penstock.forecast.base import Forecast
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
@@ -43,7 +43,7 @@ class DStream:
     def __init__(self, every_s: float = 60.0, *, up: float = 0.9, down: float = 0.3) -> None:
         self.every_s = positive("policy 'dstream'", "every_s", every_s)
         self.up = positive("policy 'dstream'", "up", up)
-        self.down = not_negative("policy 'dstream'", "down", down)
+        self.down = at_least("policy 'dstream'", "down", down)
         if not self.down < self.up:
             raise InputError(f"policy 'dstream': down must be below up, {self.up:g}; got {down!r}")
         self._length_s = 0.0  # since the last check

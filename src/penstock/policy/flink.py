@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
-from penstock.common.checks import choice, not_negative, positive, share
+from penstock.common.checks import at_least, choice, positive, share
 from penstock.errors import InputError
 from penstock.forecast.base import Forecast
 from penstock.metrics.paper import replicas_for
@@ -47,7 +47,7 @@ class FlinkSettings:
             raise InputError(f"policy 'flink': target_utilisation must be {bounds}; got {self.target_utilisation:g}")
         for field in fields(self):
             if field.name.endswith("_s"):
-                check = positive if field.name == "window_s" else not_negative
+                check = positive if field.name == "window_s" else at_least
                 check("policy 'flink'", field.name, getattr(self, field.name))
 
     def capacity(self, target: float, backlog: float, utilisation: float) -> float:

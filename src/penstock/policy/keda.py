@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.common.checks import not_negative, positive
+from penstock.common.checks import at_least, positive
 from penstock.forecast.base import Forecast
 from penstock.metrics.paper import replicas_for
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
@@ -31,7 +31,7 @@ class Keda:
 
     def __init__(self, seconds: float = 5.0, *, cooldown_s: float = 300.0) -> None:
         self.seconds = positive("policy 'keda'", "seconds", seconds)
-        self.cooldown_s = not_negative("policy 'keda'", "cooldown_s", cooldown_s)
+        self.cooldown_s = at_least("policy 'keda'", "cooldown_s", cooldown_s)
         self._wishes: dict[str, Largest] = {}
 
     def __repr__(self) -> str:

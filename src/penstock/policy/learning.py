@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from penstock.common.checks import flag, not_negative, share, whole
+from penstock.common.checks import at_least, flag, share, whole
 from penstock.errors import InputError
 from penstock.forecast.base import Forecast
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
@@ -63,7 +63,7 @@ class Learning:
 
     def __post_init__(self) -> None:
         thresholds("learning", self.low, self.high)
-        if not not_negative("policy 'learning'", "step", self.step) >= 1.01:
+        if not at_least("policy 'learning'", "step", self.step) >= 1.01:
             raise InputError(f"policy 'learning': step must be at least 1.01; got {self.step!r}")
         if self.explore != 0 or isinstance(self.explore, bool):
             share("policy 'learning'", "explore", self.explore)

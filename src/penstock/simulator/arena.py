@@ -48,11 +48,17 @@ def policies_named(text: str) -> list[str]:
 
 
 def ranked(results: Sequence[SimulationResult]) -> list[SimulationResult]:
-    """Those that meet the target first, the cheapest first; then the others, the least late first."""
-    return sorted(
-        results,
-        key=lambda one: (not one.meets_target, one.replica_seconds if one.meets_target else one.late_ratio),
-    )
+    """Those that meet the target first, the cheapest first; then the others, the least late first.
+
+    Last come those of which lateness or cost is not known.
+    """
+
+    def place(one: SimulationResult) -> tuple[int, float]:
+        if not one.is_known:
+            return 2, 0.0
+        return (0, one.replica_seconds) if one.meets_target else (1, one.late_ratio)
+
+    return sorted(results, key=place)
 
 
 class Arena:

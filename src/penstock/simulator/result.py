@@ -49,6 +49,11 @@ class SimulationResult:
     history: History = field(repr=False, compare=False)
 
     @property
+    def is_known(self) -> bool:
+        """Whether it can be ranked: without events nothing is late, and nothing on time."""
+        return math.isfinite(self.late_ratio) and math.isfinite(self.replica_seconds)
+
+    @property
     def meets_target(self) -> bool:
         """Whether enough events were on time."""
         return self.late_ratio <= 1 - ON_TIME

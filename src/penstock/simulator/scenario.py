@@ -15,7 +15,6 @@ from penstock.apps import APPS, App, find_app
 from penstock.apps.inputs import paper_input
 from penstock.common.checks import is_number, is_whole
 from penstock.common.names import one_of
-from penstock.control.analyze import DAY_S
 from penstock.control.managers.application_manager import ApplicationRules
 from penstock.control.managers.infrastructure_manager import InfrastructureRules
 from penstock.control.managers.region_manager import RegionRules
@@ -27,7 +26,7 @@ from penstock.infra.worker import WorkerSize
 from penstock.metrics.utilisation import MEASURES
 from penstock.simulator.calibration import Calibration
 from penstock.topology import Topology
-from penstock.workload import Trace, played
+from penstock.workload import DAY_S, Trace, played
 
 ACTUATIONS = ("pool", "restart", "restart-lossy")
 ARRIVALS = ("even", "poisson")

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 
-from penstock.control.analyze import DAY_S
 from penstock.control.ports import Records
 from penstock.metrics.rows import IntervalRecord, RunRow
 from penstock.metrics.store import Store
 from penstock.simulator.scenario import Scenario
+from penstock.workload import DAY_S
 
 Keep = Callable[[str], Records | None]  # where the intervals of a policy go, by its name
 

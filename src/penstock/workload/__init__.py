@@ -6,9 +6,10 @@ from penstock.workload.load import load_trace, save_trace
 from penstock.workload.made import MADE_TRACES, made_trace
 from penstock.workload.shapes import erratic, fluctuating, periodic, progressive, ramp, stable
 from penstock.workload.spikes import HotSet, Spike, draw_spikes, spiky
-from penstock.workload.trace import Trace, TraceSummary, constant, played
+from penstock.workload.trace import DAY_S, Trace, TraceSummary, constant, played
 
 __all__ = [
+    "DAY_S",
     "MADE_TRACES",
     "HotSet",
     "Spike",

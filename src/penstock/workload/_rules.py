@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from penstock.common.checks import is_number, shown, whole
+from penstock.common.checks import at_least, positive, shown, whole
 from penstock.errors import InputError
 
 FloatArray = npt.NDArray[np.float64]
@@ -14,34 +14,10 @@ IntArray = npt.NDArray[np.int64]
 MAX_STEPS = 100_000_000  # 800 MB of rates: more is a slip of units, not a trace
 
 
-def number(thing: str, name: str, value: object) -> float:
-    """The value as a float, if it is a finite number."""
-    if not is_number(value):
-        raise InputError(f"{thing}: {name} must be a finite number; got {shown(value)}")
-    return float(value)
-
-
-def positive(thing: str, name: str, value: object) -> float:
-    """The value as a float, if it is a finite number above 0."""
-    checked = number(thing, name, value)
-    if checked <= 0:
-        raise InputError(f"{thing}: {name} must be positive; got {shown(value)}")
-    return checked
-
-
-def at_least(thing: str, name: str, value: object, least: float = 0.0) -> float:
-    """The value as a float, if it is a finite number from `least` up."""
-    checked = number(thing, name, value)
-    if checked < least:
-        rule = "not be negative" if least == 0 else f"be at least {least:g}"
-        raise InputError(f"{thing}: {name} must {rule}; got {shown(value)}")
-    return checked
-
-
 def share(thing: str, name: str, value: object) -> float:
     """The value as a float, if it lies in 0..1."""
-    checked = number(thing, name, value)
-    if not 0 <= checked <= 1:
+    checked = at_least(thing, name, value)
+    if checked > 1:
         raise InputError(f"{thing}: {name} must lie in 0..1; got {shown(value)}")
     return checked
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.common.checks import whole
+from penstock.common.checks import at_least, positive, whole
 from penstock.errors import InputError
-from penstock.workload._rules import FloatArray, IntArray, at_least, generator, positive
+from penstock.workload._rules import FloatArray, IntArray, generator
 
 
 def uniform_keys(n_values: int, size: int, *, seed: int = 0) -> IntArray:

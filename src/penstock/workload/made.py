@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from penstock.common.checks import positive
 from penstock.common.names import one_of
-from penstock.workload._rules import positive
 from penstock.workload.shapes import erratic, fluctuating, periodic, progressive, ramp, stable
 from penstock.workload.spikes import draw_spikes, spiky
 from penstock.workload.trace import Trace

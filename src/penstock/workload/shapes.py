@@ -11,17 +11,9 @@ from itertools import accumulate
 
 import numpy as np
 
-from penstock.common.checks import whole
+from penstock.common.checks import at_least, positive, whole
 from penstock.errors import InputError
-from penstock.workload._rules import (
-    FloatArray,
-    at_least,
-    generator,
-    low_high,
-    positive,
-    share,
-    steps_in,
-)
+from penstock.workload._rules import FloatArray, generator, low_high, share, steps_in
 from penstock.workload.trace import Trace
 
 

@@ -17,17 +17,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from penstock.common.checks import whole
+from penstock.common.checks import at_least, is_number, positive, shown, whole
 from penstock.errors import InputError
-from penstock.workload._rules import (
-    FloatArray,
-    IntArray,
-    at_least,
-    generator,
-    number,
-    positive,
-    share,
-)
+from penstock.workload._rules import FloatArray, IntArray, generator, share
 from penstock.workload.keys import drawn, zipf_shares
 from penstock.workload.shapes import middles, tallest_one
 from penstock.workload.trace import Trace
@@ -48,7 +40,8 @@ class Spike:
     magnitude: float
 
     def __post_init__(self) -> None:
-        number("spike", "start_s", self.start_s)
+        if not is_number(self.start_s):
+            raise InputError(f"spike: start_s must be a finite number; got {shown(self.start_s)}")
         for name in ("onset_s", "plateau_s", "decay_s"):
             at_least("spike", name, getattr(self, name))
         at_least("spike", "magnitude", self.magnitude, least=1.0)

@@ -16,9 +16,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from penstock.common.checks import at_least, positive
 from penstock.errors import InputError
-from penstock.workload._rules import FloatArray, at_least, positive, step_ratio, steps_in
+from penstock.workload._rules import FloatArray, step_ratio, steps_in
 
+DAY_S = 86_400.0
 MAX_RATE = 1e15  # beyond it a double no longer counts single events
 _SNAP = 1e-9  # what is rounding, not meaning, in a ratio of two times
 _ON_GRID = 1e-6  # of a step: so near to an edge is on it

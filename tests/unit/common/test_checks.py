@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from penstock.common.checks import choice, flag, is_whole, not_negative, positive, share, whole
+from penstock.common.checks import at_least, choice, flag, is_whole, positive, share, whole
 from penstock.errors import InputError
 
 
@@ -52,10 +52,10 @@ def test_positive(value):
 
 
 @pytest.mark.parametrize("value", NO_NUMBERS)
-def test_not_negative(value):
+def test_at_least(value):
     with pytest.raises(InputError, match=r"^policy 'p': wait_s must be a number of at least 0; got "):
-        not_negative("policy 'p'", "wait_s", value)
-    assert not_negative("policy 'p'", "wait_s", 0) == 0
+        at_least("policy 'p'", "wait_s", value)
+    assert at_least("policy 'p'", "wait_s", 0) == 0
 
 
 @pytest.mark.parametrize("value", [1, "true", None])

@@ -80,8 +80,8 @@ def test_value_times_spreads_the_times_evenly_over_the_values(values, least, mos
         (lambda: uniform_keys(5, -1), "uniform_keys: size must be whole and at least 0; got -1"),
         (lambda: uniform_keys(5, 5, seed=-1), "uniform_keys: seed must be whole and at least 0; got -1"),
         (lambda: zipf_keys(2.5, 5), "zipf: n_values must be whole and at least 1; got 2.5"),
-        (lambda: zipf_keys(5, 5, exponent=-1), "zipf: exponent must not be negative; got -1"),
-        (lambda: value_times(low_ms=0), "value_times: low_ms must be positive; got 0"),
+        (lambda: zipf_keys(5, 5, exponent=-1), "zipf: exponent must be a number of at least 0; got -1"),
+        (lambda: value_times(low_ms=0), "value_times: low_ms must be a number above 0; got 0"),
         (lambda: value_times(low_ms=9, high_ms=3), "value_times: low_ms must not exceed high_ms; got 9 and 3"),
     ],
 )

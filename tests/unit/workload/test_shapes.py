@@ -56,7 +56,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones():
 @pytest.mark.parametrize("name", MADE_TRACES)
 @pytest.mark.parametrize("wrong", [{"mean_rate": 0.0}, {"duration_s": -1.0}, {"step_s": 0.0}])
 def test_made_traces_check_what_they_are_given(name, wrong):
-    with pytest.raises(InputError, match=f"{next(iter(wrong))} must be positive; got"):
+    with pytest.raises(InputError, match=f"{next(iter(wrong))} must be a number above 0; got"):
         made_trace(name, **{"mean_rate": 1.0, "duration_s": 60.0, "seed": 0, **wrong})
 
 
@@ -115,7 +115,7 @@ def test_fluctuating_is_variable_and_remembers():
     ("call", "message"),
     [
         (lambda: ramp(low=9, high=3, duration_s=60), "ramp: low must not exceed high; got low 9 and high 3"),
-        (lambda: ramp(low=-1, high=3, duration_s=60), "ramp: low must not be negative; got -1"),
+        (lambda: ramp(low=-1, high=3, duration_s=60), "ramp: low must be a number of at least 0; got -1"),
         (
             lambda: progressive(low=1, high=3, duration_s=60, plateau=1.5),
             "progressive: plateau must lie in 0..1; got 1.5",
@@ -124,17 +124,20 @@ def test_fluctuating_is_variable_and_remembers():
             lambda: erratic(low=1, high=3, duration_s=60, peaks=0),
             "erratic: peaks must be whole and at least 1; got 0",
         ),
-        (lambda: periodic(low=1, high=3, duration_s=60, noise=-0.1), "periodic: noise must not be negative; got -0.1"),
+        (
+            lambda: periodic(low=1, high=3, duration_s=60, noise=-0.1),
+            "periodic: noise must be a number of at least 0; got -0.1",
+        ),
         (lambda: stable(mean=1, duration_s=3, bursts=4), "stable: bursts must be at most the 3 steps; got 4"),
         (
             lambda: stable(mean=1, duration_s=3, burst_factor=0.5),
-            "stable: burst_factor must be at least 1; got 0.5",
+            "stable: burst_factor must be a number of at least 1; got 0.5",
         ),
         (
             lambda: fluctuating(mean=1, duration_s=60, memory_s=0),
-            "fluctuating: memory_s must be positive; got 0",
+            "fluctuating: memory_s must be a number above 0; got 0",
         ),
-        (lambda: fluctuating(mean=math.nan, duration_s=60), "fluctuating: mean must be a finite number; got nan"),
+        (lambda: fluctuating(mean=math.nan, duration_s=60), "fluctuating: mean must be a number above 0; got nan"),
     ],
 )
 def test_a_parameter_that_breaks_a_rule(call, message):

@@ -115,15 +115,15 @@ def test_spiky_without_spikes_is_its_base():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Spike(0, -1, 1, 1, 2), "spike: onset_s must not be negative; got -1"),
-        (lambda: Spike(0, 1, 1, 1, 0.5), "spike: magnitude must be at least 1; got 0.5"),
+        (lambda: Spike(0, -1, 1, 1, 2), "spike: onset_s must be a number of at least 0; got -1"),
+        (lambda: Spike(0, 1, 1, 1, 0.5), "spike: magnitude must be a number of at least 1; got 0.5"),
         (lambda: Spike("0", 1, 1, 1, 2), "spike: start_s must be a finite number; got '0'"),
         (lambda: HotSet(SPIKE, 5, 6), "hot set: n_hot must be at most n_keys = 5; got 6"),
         (lambda: HotSet(SPIKE, 5, 0), "hot set: n_hot must be whole and at least 1; got 0"),
-        (lambda: HotSet(SPIKE, 5, 1, concentration=0), "hot set: concentration must be positive; got 0"),
+        (lambda: HotSet(SPIKE, 5, 1, concentration=0), "hot set: concentration must be a number above 0; got 0"),
         (lambda: HotSet(SPIKE, 5, 1, spread=1.1), "hot set: spread must lie in 0..1; got 1.1"),
         (lambda: draw_spikes(0, duration_s=1), "spikes: count must be whole and at least 1; got 0"),
-        (lambda: spiky([], low=0, duration_s=1), "spiky: low must be positive; got 0"),
+        (lambda: spiky([], low=0, duration_s=1), "spiky: low must be a number above 0; got 0"),
     ],
 )
 def test_a_parameter_that_breaks_a_rule(call, message):

@@ -174,10 +174,10 @@ def test_a_trace_is_a_value():
 @pytest.mark.parametrize(
     ("step_s", "values", "message"),
     [
-        (0, [1.0], "trace 't': step_s must be positive; got 0"),
-        ("1", [1.0], "trace 't': step_s must be a finite number; got '1'"),
-        (True, [1.0], "trace 't': step_s must be a finite number; got True"),
-        (math.inf, [1.0], "trace 't': step_s must be a finite number; got inf"),
+        (0, [1.0], "trace 't': step_s must be a number above 0; got 0"),
+        ("1", [1.0], "trace 't': step_s must be a number above 0; got '1'"),
+        (True, [1.0], "trace 't': step_s must be a number above 0; got True"),
+        (math.inf, [1.0], "trace 't': step_s must be a number above 0; got inf"),
         (1.0, [], "trace 't': rates must be a row of at least 1; got shape (0,)"),
         (1.0, [[1.0]], "trace 't': rates must be a row of at least 1; got shape (1, 1)"),
         (1.0, [1.0, -2.0], "trace 't' step 1: rate must not be negative; got -2.0"),
@@ -194,13 +194,13 @@ def test_a_trace_that_breaks_a_rule(step_s, values, message):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda t: t.scaled(mean_rate=0.0), "mean_rate must be positive; got 0.0"),
-        (lambda t: t.compressed(np.float64(-1)), "speedup must be positive; got -1.0"),
-        (lambda t: t.compressed(math.nan), "speedup must be a finite number; got nan"),
-        (lambda t: t.resampled(0), "step_s must be positive; got 0"),
+        (lambda t: t.scaled(mean_rate=0.0), "mean_rate must be a number above 0; got 0.0"),
+        (lambda t: t.compressed(np.float64(-1)), "speedup must be a number above 0; got -1.0"),
+        (lambda t: t.compressed(math.nan), "speedup must be a number above 0; got nan"),
+        (lambda t: t.resampled(0), "step_s must be a number above 0; got 0"),
         (lambda t: t.resampled(1e-9), "duration_s must be at most 100000000 steps; got 2e+09"),
-        (lambda t: t.window(-1.0, 1.0), "start_s must not be negative; got -1.0"),
-        (lambda t: t.limited(0.0), "duration_s must be positive; got 0.0"),
+        (lambda t: t.window(-1.0, 1.0), "start_s must be a number of at least 0; got -1.0"),
+        (lambda t: t.limited(0.0), "duration_s must be a number above 0; got 0.0"),
     ],
 )
 def test_a_parameter_that_breaks_a_rule(call, message):

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import InputError
-from penstock.workload import Trace, load_trace
+from penstock.workload import DAY_S, Trace, load_trace
 
-DAY_S = 86_400.0
 DEFAULT_SPLIT = "40/10/10"
 _VALIDATED = 0.2  # of the rows before the test part, where only its start is given
 _ROUNDING = 1e-6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.common.checks import not_negative
+from penstock.common.checks import at_least
 from penstock.forecast.base import Forecast
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Plan, Policy, Target
@@ -19,8 +19,8 @@ class Cooldown:
 
     def __init__(self, policy: Policy, *, scale_in_s: float = 0.0, scale_out_s: float = 0.0) -> None:
         self.policy = policy
-        self.scale_in_s = not_negative("guard 'cooldown'", "scale_in_s", scale_in_s)
-        self.scale_out_s = not_negative("guard 'cooldown'", "scale_out_s", scale_out_s)
+        self.scale_in_s = at_least("guard 'cooldown'", "scale_in_s", scale_in_s)
+        self.scale_out_s = at_least("guard 'cooldown'", "scale_out_s", scale_out_s)
         self._time_s: float | None = None
         self._seen: dict[str, int] = {}  # replicas in the snapshot before
         self._changed_s: dict[str, float] = {}  # when they last changed

@@ -43,7 +43,7 @@ def foreseen(last: Mapping[str, float], forecast: Forecast | None) -> tuple[dict
 
 
 class Shares:
-    """θ_i^p by operator and predecessor: 1 for a source; measured; or last known; or declared; or 1."""
+    """θ_i^p by operator and predecessor: 1 for a source, not its dead letters; measured; last known; declared; or 1."""
 
     def __init__(self) -> None:
         self._known: dict[str, dict[str, float]] = {}
@@ -58,13 +58,13 @@ class Shares:
         trusted = load.name not in snapshot.incomplete
         shares = {}
         for predecessor, received in load.received_by.items():
-            sender = snapshot.operators.get(predecessor)
-            if predecessor in snapshot.source_input:
+            sender, declared = snapshot.operators.get(predecessor), load.declared_shares.get(predecessor, 1.0)
+            sent = sender.processed if sender else snapshot.source_input.get(predecessor, 0)
+            if predecessor in snapshot.source_input and declared > 0:
                 shares[predecessor] = 1.0
-            elif sender and sender.processed > 0 and trusted and predecessor not in snapshot.incomplete:
-                shares[predecessor] = received / sender.processed
+            elif sent > 0 and trusted and predecessor not in snapshot.incomplete:
+                shares[predecessor] = received / sent
             else:
-                declared = load.declared_shares.get(predecessor, 1.0)
                 shares[predecessor] = known.get(predecessor, declared)
         return shares
 

@@ -20,6 +20,7 @@ from penstock.errors import InputError
 from penstock.grouping.fields import key_of, stable_hash
 from penstock.simulator.kernels.arrays import ALIKE, ONE_OF, TABLE, WHOLE, Floats, Ints, Work
 from penstock.topology import Operator, To, Topology
+from penstock.topology.on_error import DEAD_LETTERS
 from penstock.topology.operator import Stream
 
 UNKNOWN_VALUES = 1024  # distinct values where payloads are not known and some operator has a key
@@ -121,6 +122,7 @@ class _Builder:
             payloads = self._facts.payloads.get(source)
             count = len(payloads) if payloads else (UNKNOWN_VALUES if keyed else 1)
             self._known[Stream(source)] = _Known(count, list(payloads) if payloads else None)
+            self._known[Stream(source, DEAD_LETTERS)] = self._known[Stream(source)]  # of which none come
         for name in topology.in_order():
             self._edges[name] = self._inputs(topology[name])
             self._run(topology[name])
@@ -154,7 +156,7 @@ class _Builder:
         given = [_outputs(operator, event) for event in got.events or ()] if runs else None
         self._given[operator.name] = given
         for name in operator.outputs:
-            if given is None:
+            if given is None or name == DEAD_LETTERS:
                 self._known[operator[name]] = _Known(got.count, None)
             else:
                 events = [event for outputs in given for stream, event in outputs if stream == name]

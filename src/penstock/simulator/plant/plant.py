@@ -123,11 +123,11 @@ class SimulatedPlant:
                     side.deliver()
 
     def _move(self, until_s: float) -> None:
-        flowing: dict[Edge, Events] = {}
+        flowing, none = dict[Edge, Events](), empty_events(0)  # a source has no dead letters here
         for source, edges in self._model.sources.items():
             self._enter(source, edges, until_s, flowing)
         for operator in self.operators.values():
-            operator.take(_merged([flowing.pop(edge) for edge in operator.model.inputs]))
+            operator.take(_merged([flowing.pop(edge, none) for edge in operator.model.inputs]))
             operator.give(until_s)
             for place, edge in enumerate(operator.model.outputs):
                 flowing[edge] = operator.output(place)

@@ -35,6 +35,15 @@ def test_shares_are_measured_or_last_known_or_declared():
     assert shares.learn(snapshot({"in": 0}, start))["b"] == {"a": 0.5}
 
 
+def test_dead_letters_of_a_source_are_measured_and_what_it_sends_is_not():
+    shares = Shares()
+    rejects = {"declared_shares": {"in": 0.0}}
+    start = [load("a", {"in": 0}, 0), load("rejects", {"in": 0}, 0, **rejects)]
+    assert shares.learn(snapshot({"in": 0}, start)) == {"a": {"in": 1.0}, "rejects": {"in": 0.0}}
+    seen = [load("a", {"in": 40}, 40), load("rejects", {"in": 10}, 10, **rejects)]
+    assert shares.learn(snapshot({"in": 40}, seen)) == {"a": {"in": 1.0}, "rejects": {"in": 0.25}}
+
+
 def test_shares_are_not_learnt_from_either_side_of_a_bad_stream():
     for bad in ("a", "b"):
         seen = snapshot({"in": 50}, [load("a", {"in": 50}), load("b", {"a": 500})], incomplete={bad: "stale"})

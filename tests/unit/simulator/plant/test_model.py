@@ -213,3 +213,21 @@ def test_a_source_with_two_readers_splits():
     topology = one(execution_time_ms=1.0)
     topology.operator("also", passed, inputs="in", execution_time_ms=1.0)
     assert build_model(topology).splits
+
+
+@pytest.mark.parametrize(
+    "facts", [Facts(), Facts(payloads={"events": [1, 2]}, run_functions=True)], ids=["drawn", "run"]
+)
+def test_simulated_events_do_not_fail(facts: Facts) -> None:
+    """Dead letters are a stream like others, on which nothing comes."""
+    topology, run = Topology("letters", pool=1), Waiting(passed, 1.0)
+    events = topology.source("events", on_error="dead_letter")
+    parse = topology.operator("parse", run, inputs=events, on_error="dead_letter", execution_time_ms=1)
+    topology.operator("store", run, inputs=parse, on_error="dead_letter", execution_time_ms=1)
+    topology.dead_letters(run, execution_time_ms=1)
+    counters = played(topology, facts).counters()
+    assert {name: one.total.processed for name, one in counters.operators.items()} == {
+        "parse": EVENTS,
+        "store": EVENTS,
+        "dead_letters": 0,
+    }
