@@ -3,14 +3,14 @@
 BIN := .venv/bin
 READY := .venv/.ready
 PYTEST := $(BIN)/python -m pytest -q
-BENCHMARKS := $(filter-out %_scenarios.py %/rounds.py,$(wildcard benchmarks/*.py))
+BENCHMARKS := $(filter-out %_scenarios.py %_stage.py %/rounds.py,$(wildcard benchmarks/*.py))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup java services demo test lint format unit live spark e2e bench experiments docs clean
+.PHONY: help setup java services demo demo-kafka test lint format unit live spark e2e bench experiments docs clean
 
 help:  ## list the targets
-	@sed -nE 's/^([a-z0-9]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 13
+	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 13
 
 setup: $(READY)  ## make .venv with the package and all tools, at pinned versions
 
@@ -21,11 +21,14 @@ $(READY): pyproject.toml constraints.txt scripts/setup.sh scripts/common.sh
 java:  ## make sure that there is a Java runtime for Spark
 	@scripts/java.sh
 
-services:  ## install what tests start for themselves: RabbitMQ, PostgreSQL, Chromium
+services:  ## install what tests start for themselves: Kafka, RabbitMQ, PostgreSQL, Chromium
 	@scripts/services.sh
 
 demo: $(READY) java  ## run the Twitter application for about two minutes
 	@$(BIN)/penstock demo
+
+demo-kafka: $(READY) java  ## from topic to topic on a Kafka of its own, for about a minute
+	@$(BIN)/python scripts/demo_kafka.py
 
 test: lint unit live  ## lint, then all tests
 
@@ -62,5 +65,5 @@ docs: $(READY)  ## the documents as a site in site/, links checked
 	@echo "site/index.html"
 
 clean:  ## remove .venv, caches and what runs left behind
-	rm -rf .venv out dist site .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .bench-venv .kafka out dist site .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks examples experiments -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
-# Make sure that the services which tests start for themselves are installed, where apt-get may be used. What cannot be
-# had is no mistake: the tests that want it are skipped, and say so at their end.
+# Make sure that the services which tests start for themselves are installed, where apt-get (for Kafka: Maven) may be
+# used. What cannot be had is no mistake: the tests that want it are skipped, and say so at their end.
 set -euo pipefail
-. "$(dirname "$0")/common.sh"
+cd "$(dirname "$0")/.."
+. scripts/common.sh
 
-# How to tell that a service is there, one line each.
-rabbitmq() { command -v epmd && ls /usr/lib/rabbitmq/bin/rabbitmq-server; }
-postgresql() { command -v initdb || ls /usr/lib/postgresql/*/bin/initdb; }
-chromium() { command -v chromium || command -v chromium-browser || command -v google-chrome; }
+# How to tell that a service is there, one line each. `type -P` finds programs only, and not these functions.
+rabbitmq() { type -P epmd && ls /usr/lib/rabbitmq/bin/rabbitmq-server; }
+postgresql() { type -P initdb || ls /usr/lib/postgresql/*/bin/initdb; }
+chromium() { type -P chromium || type -P chromium-browser || type -P google-chrome; }
 
 need() {
     local there=$1
     shift
-    "$there" >/dev/null 2>&1 || apt_install "$@" || say "$there cannot be had here: its tests will be skipped"
+    "$there" >/dev/null 2>&1 || apt_install "$@" || skipped "$there"
 }
+skipped() { say "$1 cannot be had here: its tests will be skipped"; }
 
 # Packages of servers start them at once, on their usual ports; the tests want their own on others.
 POLICY=/usr/sbin/policy-rc.d
@@ -26,6 +28,7 @@ start_nothing() {
     trap "$prefix rm -f $POLICY" EXIT
 }
 
+scripts/kafka.sh || skipped kafka
 rabbitmq >/dev/null 2>&1 && postgresql >/dev/null 2>&1 && chromium >/dev/null 2>&1 && exit 0
 start_nothing
 # The packages that bring it: the first that apt-get knows is installed.

@@ -12,6 +12,7 @@ from hypothesis import settings
 from .services import broker as rabbitmq
 from .services import browser as chromium
 from .services import database as postgresql
+from .services import kafka as apache
 
 # A busy machine makes single examples slow: no time limit for them.
 settings.register_profile("penstock", deadline=None)
@@ -24,6 +25,19 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rabbitmq.Broker
     if rabbitmq.server() is None:
         pytest.skip("RabbitMQ is not installed")
     one = rabbitmq.Broker(tmp_path_factory.mktemp("rabbitmq"))
+    try:
+        one.start()
+        yield one
+    finally:
+        one.kill()
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apache.Kafka]:
+    """A Kafka, for topics of one's own; who kills it starts it again."""
+    if apache.java() is None:
+        pytest.skip("Kafka is not installed")
+    one = apache.Kafka(tmp_path_factory.mktemp("kafka"))
     try:
         one.start()
         yield one

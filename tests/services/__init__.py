@@ -1,7 +1,7 @@
 """Services of the tests' own: on loopback, on free ports, in folders of their own, ended when the tests end.
 
-Each has a file here, a fixture in `tests/conftest.py` and a line in `scripts/services.sh`, which installs it; the next
-one, Kafka say, gets the same. What is not installed skips the tests that ask for it, and a line at the end says so.
+Each has a file here, a fixture in `tests/conftest.py` and a line in `scripts/services.sh`, which installs it. What is
+not installed skips the tests that ask for it, and a line at the end says so.
 """
 
 from __future__ import annotations

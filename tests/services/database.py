@@ -46,9 +46,13 @@ class Database:
             shutil.chown(self._folder, ACCOUNT)
         made = [str(programs / "initdb"), "-D", data, "-U", "penstock", "-A", "trust", "-E", "UTF8", "--no-sync"]
         subprocess.run(made, check=True, capture_output=True, **self._surroundings())
-        served = [str(programs / "postgres"), "-D", data, "-h", "127.0.0.1", "-p", str(self.port)]
-        served += ["-c", "fsync=off", "-c", "unix_socket_directories="]
-        with (self._folder / "out").open("wb") as out:
+        self.resume()
+
+    def resume(self) -> None:
+        """Start the server on what is there, and wait until it takes connections."""
+        served = [str((server() or Path()) / "postgres"), "-D", str(self._folder / "data"), "-h", "127.0.0.1"]
+        served += ["-p", str(self.port), "-c", "fsync=off", "-c", "unix_socket_directories="]
+        with (self._folder / "out").open("ab") as out:
             self._process = subprocess.Popen(served, stdout=out, stderr=out, **self._surroundings())
         deadline_s = time.monotonic() + START_S
         while not self._answers():
@@ -56,12 +60,16 @@ class Database:
                 raise RuntimeError(f"PostgreSQL did not start: {(self._folder / 'out').read_text()[-2000:]}")
             time.sleep(0.05)
 
-    def stop(self) -> None:
-        """End it with its connections, and remove its folder."""
+    def halt(self) -> None:
+        """End it with its connections; it can be resumed."""
         if self._process is not None:
             with suppress(ProcessLookupError):
                 self._process.send_signal(signal.SIGINT)  # "fast": waits for nobody
             self._process.wait(START_S)
+
+    def stop(self) -> None:
+        """End it, and remove its folder."""
+        self.halt()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _surroundings(self) -> dict[str, Any]:

@@ -1,0 +1,179 @@
+"""A Kafka of the tests' own: one broker that is its own controller; it can be killed and started again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from . import free_port
+
+JARS = Path(__file__).parents[2] / ".kafka" / "jars"  # scripts/kafka.sh puts them there
+START_S = 90.0
+ANSWER_S = 10.0
+QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")  # Java's; for benchmarks, none
+USERS = {"reader": "read-secret", "stranger": "strange-secret"}  # the second may do nothing
+
+# Small, quick to start, and one copy of everything. Who comes by the plain listener may do all. A broker
+# that is started again waits until its old session has ended, so that this one is short.
+SETTINGS = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{sasl_port},CONTROLLER://127.0.0.1:{controller}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_plaintext.plain.sasl.jaas.config=\
+org.apache.kafka.common.security.plain.PlainLoginModule required {users};
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS;User:reader
+log.dirs={folder}/data
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+group.initial.rebalance.delay.ms=0
+broker.heartbeat.interval.ms=500
+broker.session.timeout.ms=5000
+log.cleaner.dedupe.buffer.size=8388608
+num.network.threads=2
+num.io.threads=4
+"""
+
+
+def java() -> str | None:
+    """The program that runs it, if both it and Kafka are there."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which(f"{home}/bin/java" if home else "java") if JARS.with_name("pom.xml").is_file() else None
+
+
+class Kafka:
+    """Starts, is killed, and starts again with what it has on disk; `address` takes everybody, `sasl_address` users."""
+
+    def __init__(self, folder: Path, flags: Sequence[str] = QUICK_START) -> None:
+        self.address = f"127.0.0.1:{free_port()}"
+        self.sasl_address = f"127.0.0.1:{free_port()}"
+        self._folder = folder
+        self._flags = flags
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        if not (self._folder / "data").exists():
+            self._prepare()
+        with (self._folder / "out").open("ab") as out:
+            self._process = subprocess.Popen(
+                [*self._java("kafka.Kafka"), "server.properties"],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                cwd=self._folder,
+                start_new_session=True,
+            )
+        deadline_s = time.monotonic() + START_S
+        while not self._answers():
+            if time.monotonic() > deadline_s or self._process.poll() is not None:
+                self.kill()
+                raise RuntimeError(f"Kafka did not start: {(self._folder / 'out').read_text()[-2000:]}")
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        """End it at once, as a crash would."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """End it in order."""
+        self._end(signal.SIGTERM)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """It answers nobody meanwhile, and nobody is told."""
+        assert self._process is not None
+        os.killpg(self._process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.killpg(self._process.pid, signal.SIGCONT)
+
+    @cached_property
+    def admin(self) -> AdminClient:
+        """A client that may do all."""
+        return AdminClient({"bootstrap.servers": self.address, "log_level": 0})
+
+    def create(self, topic: str, partitions: int = 1, **settings: str) -> str:
+        """Make a topic, and wait until it is there; `retention_ms` is the setting `retention.ms`."""
+        config = {name.replace("_", "."): value for name, value in settings.items()}
+        new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=config)
+        self.admin.create_topics([new])[topic].result(START_S)
+        while topic not in self.admin.list_topics(timeout=ANSWER_S).topics:
+            time.sleep(0.05)
+        return topic
+
+    def delete(self, topic: str) -> None:
+        """Remove a topic, and wait until it is gone."""
+        self.admin.delete_topics([topic])[topic].result(START_S)
+        while topic in self.admin.list_topics(timeout=ANSWER_S).topics:
+            time.sleep(0.05)
+
+    def allow(self, user: str, topic: str, operation: AclOperation) -> None:
+        """Let a user do this with a topic."""
+        names = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL)
+        rule = AclBinding(*names, f"User:{user}", "*", operation, AclPermissionType.ALLOW)
+        self.admin.create_acls([rule])[rule].result(START_S)
+
+    def _prepare(self) -> None:
+        controller = free_port()
+        users = " ".join(f'user_{name}="{password}"' for name, password in USERS.items())
+        settings = SETTINGS.format(
+            port=self.address.partition(":")[2],
+            sasl_port=self.sasl_address.partition(":")[2],
+            controller=controller,
+            users=users,
+            folder=self._folder,
+        )
+        (self._folder / "server.properties").write_text(settings)
+        tool = [*self._java("kafka.tools.StorageTool"), "format", "-t", "cGVuc3RvY2stdGVzdHMtMQ"]
+        made = subprocess.run([*tool, "-c", "server.properties"], cwd=self._folder, capture_output=True, text=True)
+        if made.returncode:
+            raise RuntimeError(f"Kafka could not make its folder: {made.stdout}{made.stderr}")
+
+    def _java(self, main: str) -> list[str]:
+        log = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+        return [str(java()), "-Xmx512m", *self._flags, log, "-cp", f"{JARS}/*", main]
+
+    def _answers(self) -> bool:
+        """Whether it also knows about groups, which takes it a second longer than to listen."""
+        one = Consumer({"bootstrap.servers": self.address, "group.id": "is-it-there", "log_level": 0})
+        try:
+            return bool(one.committed([TopicPartition("none", 0)], timeout=2.0))
+        except KafkaException:
+            return False
+        finally:
+            one.close()
+
+    def _end(self, sign: signal.Signals) -> None:
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, sign)
+            self._process.wait(START_S)
+            self._process = None
