@@ -31,6 +31,7 @@ class ReplicaCounters(msgspec.Struct):
     state_keys: int = 0
     groups_moved: int = 0  # key groups whose state it took from another replica
     moving: LatencyHistogram = msgspec.field(default_factory=LatencyHistogram)  # from hearing of it, each group
+    lag: int = 0  # of a source's slot: events that wait outside now
 
     def add(self, other: ReplicaCounters) -> None:
         """Add another replica's counters, or another batch's, to these."""
@@ -52,6 +53,7 @@ class ReplicaCounters(msgspec.Struct):
         self.state_keys += other.state_keys
         self.groups_moved += other.groups_moved
         self.moving.merge(other.moving)
+        self.lag += other.lag
 
 
 def total(counters: Iterable[ReplicaCounters]) -> ReplicaCounters:
@@ -94,6 +96,8 @@ class RunCounters:
     restarts: int = 0
     missing: frozenset[str] = field(default_factory=frozenset)  # operators that some replica says nothing of
     source_age_s: Mapping[str, float] = field(default_factory=dict)  # how long ago each source was heard of, if at all
+    lag: Mapping[str, int] = field(default_factory=dict)  # events that wait outside, by source, where that is known
+    source_dropped: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # events that did not enter, by cause
 
     @property
     def latency(self) -> LatencyHistogram:
@@ -102,9 +106,9 @@ class RunCounters:
 
     @property
     def dropped(self) -> dict[str, int]:
-        """Dropped events by cause, over all operators."""
+        """Dropped events by cause, over all sources and operators."""
         causes: dict[str, int] = {}
-        for operator in self.operators.values():
-            for cause, count in operator.total.dropped.items():
+        for dropped in (*self.source_dropped.values(), *(one.total.dropped for one in self.operators.values())):
+            for cause, count in dropped.items():
                 causes[cause] = causes.get(cause, 0) + count
         return causes

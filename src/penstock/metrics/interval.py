@@ -59,7 +59,9 @@ def difference(earlier: RunCounters, later: RunCounters, rules: IntervalRules) -
     for name, now in _known_operators(earlier, later, rules).items():
         check = _Check()
         before = earlier.operators.get(name)
-        loads[name] = _load(name, (before, now), _Frame(length_s, rules.declared.get(name, _UNDECLARED)), check)
+        declared = rules.declared.get(name, _UNDECLARED)
+        outside = sum(max(0, later.lag.get(source, 0)) for source in declared.predecessors)
+        loads[name] = _load(name, (before, now), _Frame(length_s, declared, outside), check)
         if reason := _absence(name, later, rules) or _absence(name, earlier, rules) or check.reason:
             incomplete[name] = reason
     if distrust:
@@ -82,6 +84,7 @@ class _Frame:
 
     length_s: float
     declared: Declared
+    outside: int = 0  # events that wait in front of its sources, and are to come to it first
 
 
 class _Check:
@@ -208,7 +211,7 @@ def _load(
         growth.add(replica, before.get(replica, _NOTHING), this, check)
     if gone := before.keys() - now.replicas.keys():
         check.doubt(f"replica {min(gone)} says nothing")
-    backlog = int(check.valid("backlog", now.backlog))
+    backlog = int(check.valid("backlog", now.backlog)) + frame.outside
     done, busy_s = sum(growth.processed.values()), sum(growth.busy_s.values())
     return OperatorLoad(
         name=name,
@@ -231,7 +234,7 @@ def _load(
 
 def _output(later: RunCounters, loads: Mapping[str, OperatorLoad], rules: IntervalRules) -> float:
     processed = {name: float(load.processed) for name, load in loads.items()}
-    output = source_output(later.sources, processed, counted_edges(later, rules.declared))
+    output = source_output(later.sources, processed, counted_edges(later, rules.declared), rules.declared)
     return output if math.isfinite(output) else 0.0
 
 

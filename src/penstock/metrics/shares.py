@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.snapshot import Declared
 
+_UNDECLARED = Declared(())
 Edges = Mapping[str, Mapping[str, float]]  # operator → predecessor → θ_i^p; operators in topological order
 
 
@@ -54,8 +55,11 @@ def declared_edges(declared: Mapping[str, Declared]) -> dict[str, dict[str, floa
 
 
 def counted_edges(counters: RunCounters, declared: Mapping[str, Declared]) -> dict[str, dict[str, float]]:
-    """The shares over the whole run so far; declared ones where a predecessor has not processed anything."""
-    processed: dict[str, float] = {}
+    """The shares over the whole run so far; declared ones where a predecessor has not processed anything.
+
+    What a source sends reaches all who read it; only of what none was expected, its dead letters, it is measured.
+    """
+    processed: dict[str, float] = dict(counters.sources)
     edges: dict[str, dict[str, float]] = {}
     for operator, counted in counters.operators.items():
         received: dict[str, int] = {}
@@ -68,7 +72,7 @@ def counted_edges(counters: RunCounters, declared: Mapping[str, Declared]) -> di
         told = declared.get(operator)
         shares = {p: told.shares.get(p, 1.0) for p in told.predecessors} if told else {}
         for sender, count in received.items():
-            if sender in counters.sources:
+            if sender in counters.sources and shares.get(sender, 1.0) > 0:
                 shares[sender] = 1.0
             elif processed.get(sender, 0) > 0:
                 shares[sender] = count / processed[sender]
@@ -76,14 +80,26 @@ def counted_edges(counters: RunCounters, declared: Mapping[str, Declared]) -> di
     return edges
 
 
-def source_output(entered: Mapping[str, float], processed: Mapping[str, float], edges: Edges) -> float:
+def source_output(
+    entered: Mapping[str, float],
+    processed: Mapping[str, float],
+    edges: Edges,
+    declared: Mapping[str, Declared] | None = None,
+) -> float:
     """Source events that left: what the sinks processed, divided by their share of what entered.
+
+    An operator of which others expect nothing (dead letters only) is a sink, too.
 
     >>> edges = {"clean": {"tweets": 1.0}, "store": {"clean": 0.5}}
     >>> source_output({"tweets": 100}, {"clean": 90, "store": 40}, edges)
     80.0
     """
-    senders = {predecessor for shares in edges.values() for predecessor in shares}
+    senders = {
+        predecessor
+        for operator, shares in edges.items()
+        for predecessor in shares
+        if (declared or {}).get(operator, _UNDECLARED).shares.get(predecessor, 1.0) > 0
+    }
     sinks = [operator for operator in edges if operator not in senders]
     total = sum(entered.values())
     if not total:

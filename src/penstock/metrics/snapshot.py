@@ -37,7 +37,7 @@ class OperatorLoad:
     name: str
     received_by: Mapping[str, int]  # λ_i^p: a key for every predecessor, operator or source
     processed: int  # μ_i
-    backlog: int  # q_i
+    backlog: int  # q_i; for an operator that reads a source, with what waits outside of it
     active: tuple[int, ...]
     pool: int
     execution_time_s: float | None = None  # et_i

@@ -2,7 +2,8 @@
 
 from penstock.sinks.collect import CollectSink, collected
 from penstock.sinks.database import DatabaseSink
+from penstock.sinks.kafka import KafkaSink
 from penstock.sinks.queue import QueueSink
 from penstock.sinks.queue_table import published
 
-__all__ = ["CollectSink", "DatabaseSink", "QueueSink", "collected", "published"]
+__all__ = ["CollectSink", "DatabaseSink", "KafkaSink", "QueueSink", "collected", "published"]

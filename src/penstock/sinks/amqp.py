@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from penstock.errors import EngineError, InputError
+from penstock.errors import InputError
 from penstock.sinks.amqp_link import AmqpLink, LinkBroken, link_parameters
-
-log = logging.getLogger(__name__)
-
-FIRST_WAIT_S = 0.1
-LONGEST_WAIT_S = 5.0
-PATIENCE_S = 60.0
+from penstock.sinks.waiting import PATIENCE_S, Waiting
 
 
 class AmqpQueue:
     """Publishes to a durable queue, and counts an event as published when the broker has confirmed it.
 
     Where the connection breaks, or the broker refuses an event or knows no such queue any more, it connects anew, and
-    publishes what was not confirmed once more: after 0.1 s, then after twice that each time, up to 5 s. An event whose
-    confirmation was lost is then there twice; its message id is the same. `app_id` of a message has the run. After
-    `patience_s` in which nothing was confirmed it gives up with an EngineError.
+    publishes what was not confirmed once more, after pauses that grow. An event whose confirmation was lost is then
+    there twice; its message id is the same. `app_id` of a message has the run. After `patience_s` in which nothing was
+    confirmed it gives up with an EngineError.
     """
 
     def __init__(self, url: str, queue: str, *, patience_s: float = PATIENCE_S) -> None:
         link_parameters(url)  # a mistake shows at once
         self._url = url
         self._name = queue
-        self._patience_s = patience_s
+        self._waiting = Waiting(self, patience_s)
         self._run = ""
         self._link: AmqpLink | None = None
 
@@ -54,19 +47,16 @@ class AmqpQueue:
     def publish(self, events: Mapping[str, bytes]) -> int:
         """Return once all are confirmed; whether one was there before, RabbitMQ does not tell."""
         left = dict(events)
-        wait_s, since_s, confirmed = FIRST_WAIT_S, time.monotonic(), 0
         while left or self._link is None:
+            before = len(left)
             try:
                 self._linked().publish(left)
             except LinkBroken as broken:
                 self._drop()
-                done = len(events) - len(left)
-                if done > confirmed:
-                    wait_s, since_s, confirmed = FIRST_WAIT_S, time.monotonic(), done
-                self._check_patience(since_s, broken)
-                log.warning("%s: %s; %d events are published again", self, broken, len(left))
-                time.sleep(wait_s)
-                wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+                if len(left) < before:
+                    self._waiting.over()
+                self._waiting.pause(f"{broken}; {len(left)} events are published again")
+        self._waiting.over()
         return 0
 
     def close(self) -> None:
@@ -82,7 +72,3 @@ class AmqpQueue:
         link, self._link = self._link, None
         if link is not None:
             link.close()
-
-    def _check_patience(self, since_s: float, broken: LinkBroken) -> None:
-        if time.monotonic() - since_s >= self._patience_s:
-            raise EngineError(f"{self}: nothing was confirmed for {self._patience_s:g} s; {broken}") from None

@@ -138,8 +138,10 @@ def link_parameters(url: str) -> Any:
     logging.getLogger("pika").setLevel(logging.CRITICAL)  # what breaks is said once, by whoever waits for it
     try:
         parameters = pika.URLParameters(url)
-    except (ValueError, TypeError, KeyError) as error:
-        raise InputError(f"queue sink: not a URL of a broker; {error}") from None
+    except (ValueError, TypeError, KeyError):  # what it says may have part of a password in it
+        raise InputError(
+            "queue sink: must be as amqp://user:password@host:5672/, with %XX for what is special in a password"
+        ) from None
     parameters.heartbeat = 0
     return parameters
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 import msgspec
 
 from penstock.errors import InputError
 from penstock.sinks.amqp import AmqpQueue
 from penstock.sinks.queue_table import QueueTable
+from penstock.sinks.waiting import PATIENCE_S
 from penstock.topology import Context
 
 SCHEMES = ("amqp", "amqps", "sqlite")
@@ -36,16 +36,22 @@ class Queue(Protocol):
 class QueueSink:
     """One message an event, as JSON, with the event's id: consumers drop what they have seen under the same id.
 
-    By URL: `amqp://user:password@host:5672/` is RabbitMQ, whose consumers may see an event twice after a failure;
-    `sqlite:///file` is a table that has each event once. `service_ms` is waited for each event.
+    By URL: `amqp://user:password@host:5672/` is RabbitMQ, `sqlite:///file` a table that has each id once. Both deliver
+    at least once. After a failure events are done again, and a message that was published cannot be taken back, nor can
+    RabbitMQ publish to several queues, or once only: so consumers may see an event twice, and under other ids or
+    with other values where order or time play a part. Who needs one history takes `KafkaSink` or `DatabaseSink`.
+
+    A broker that is away is waited for, up to `patience_s`. `service_ms` is waited for each event.
 
     >>> QueueSink("http://127.0.0.1/")
     Traceback (most recent call last):
     penstock.errors.InputError: queue sink: must be amqp, amqps or sqlite; got 'http'
     """
 
-    def __init__(self, url: str, queue: str = "events", *, service_ms: float = 0.0) -> None:
-        self._queue = queue_at(url, queue)
+    def __init__(
+        self, url: str, queue: str = "events", *, service_ms: float = 0.0, patience_s: float = PATIENCE_S
+    ) -> None:
+        self._queue = queue_at(url, queue, patience_s)
         self._service_s = service_ms / 1000
         self._context: Context | None = None
 
@@ -78,9 +84,11 @@ class QueueSink:
         self._queue.close()
 
 
-def queue_at(url: str, queue: str) -> Queue:
+def queue_at(url: str, queue: str, patience_s: float = PATIENCE_S) -> Queue:
     """The queue that a URL stands for."""
-    scheme = urlsplit(url).scheme
-    if scheme not in SCHEMES:
-        raise InputError(f"queue sink: must be {', '.join(SCHEMES[:-1])} or {SCHEMES[-1]}; got {scheme or url!r}")
-    return QueueTable(url, queue) if scheme == "sqlite" else AmqpQueue(url, queue)
+    scheme, colon, _ = url.partition("://")
+    if not colon or scheme not in SCHEMES:
+        shown = scheme if colon else url.rpartition("@")[2]
+        raise InputError(f"queue sink: must be {', '.join(SCHEMES[:-1])} or {SCHEMES[-1]}; got {shown!r}")
+    kind = QueueTable if scheme == "sqlite" else AmqpQueue
+    return kind(url, queue, patience_s=patience_s)

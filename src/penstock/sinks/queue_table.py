@@ -11,7 +11,8 @@ import sqlalchemy as sql
 from sqlalchemy.dialects import sqlite
 
 from penstock.errors import InputError
-from penstock.sinks.database import connect, make_table
+from penstock.sinks.tables import Database, database_url, make_table
+from penstock.sinks.waiting import PATIENCE_S
 
 
 class Message(NamedTuple):
@@ -26,6 +27,8 @@ class Message(NamedTuple):
 class QueueTable:
     """A table of a SQLite file. Readers keep the last position that they have read, and leave the rows.
 
+    An id is there once, as it came first: what is done again after a failure adds only what comes under other ids.
+
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> queue = QueueTable(f"sqlite:///{folder.name}/queue.db", "counts")
@@ -38,35 +41,26 @@ class QueueTable:
     >>> folder.cleanup()
     """
 
-    def __init__(self, url: str, queue: str) -> None:
+    def __init__(self, url: str, queue: str, *, patience_s: float = PATIENCE_S) -> None:
         _check_file(url)
-        self._url = url
-        self._name = queue
-        self._run = ""
-        self._engine: sql.Engine | None = None
+        self._database = Database(url, f"queue '{queue}'", patience_s)
+        self._rows = _table(queue)
+        self._run: str | None = None
 
     def check(self) -> None:
         """Open the file once."""
-        engine = connect(self._url)
-        try:
-            make_table(engine, _table(self._name))
-        except sql.exc.DBAPIError as error:
-            raise InputError(f"queue '{self._url}': cannot be opened; {error.orig}") from error
-        finally:
-            engine.dispose()
+        self._database.check(lambda connection: make_table(connection, self._rows))
 
     def open(self, run: str) -> None:
         """Connect, and make the table if it is not there."""
         self._run = run
-        self._engine = connect(self._url)
-        self._rows = _table(self._name)
-        make_table(self._engine, self._rows)
+        self._database.transaction(lambda connection: make_table(connection, self._rows))
         insert = sqlite.insert(self._rows).on_conflict_do_nothing(index_elements=["run", "id"])
         self._insert = insert.execution_options(preserve_rowcount=True)
 
     def publish(self, events: Mapping[str, bytes]) -> int:
         """Add those that are not there, in one transaction; how many were."""
-        if self._engine is None:
+        if self._run is None:
             raise RuntimeError("a queue is opened before it gets events")
         if not events:
             return 0
@@ -75,20 +69,18 @@ class QueueTable:
             {"run": self._run, "id": event_id, "published_at": now, "event": event.decode()}
             for event_id, event in events.items()
         ]
-        with self._engine.begin() as connection:
-            added = connection.execute(self._insert, rows).rowcount
+        added = self._database.transaction(lambda connection: connection.execute(self._insert, rows).rowcount)
         return len(rows) - added
 
     def close(self) -> None:
         """Disconnect."""
-        if self._engine is not None:
-            self._engine.dispose()
+        self._database.close()
 
 
 def published(url: str, queue: str = "events", *, after: int = 0) -> list[Message]:
     """What the queue of a SQLite file has beyond a position, in order; none while there is no such queue."""
     _check_file(url)
-    engine, table = connect(url), _table(queue)
+    engine, table = sql.create_engine(database_url(url)), _table(queue)
     try:
         if not sql.inspect(engine).has_table(queue):
             return []

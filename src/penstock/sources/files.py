@@ -13,12 +13,13 @@ from typing import Any, BinaryIO
 import msgspec
 
 from penstock.errors import InputError
+from penstock.sources.numbered import NumberedSource
 from penstock.workload.data import COMPRESSED, plain_name, read_bytes
 
 INDEX_EVERY = 1024  # lines between two remembered positions
 
 
-class FileSource:
+class FileSource(NumberedSource):
     """One event a line, at a steady rate or (rate None) as fast as the topology takes them.
 
     The file is indexed once where the run is declared, and checked line by line; it is read by number where the
@@ -39,7 +40,7 @@ class FileSource:
         self._content: bytes | None = None  # of a compressed file
         self._fields: list[str] = []
         self._positions: list[int] = []
-        self.total: int | None = self._index()
+        self.total = self._index()
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_content": None}  # read anew where the source runs

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import InputError
+from penstock.sources.numbered import NumberedSource
 from penstock.workload import Trace
 
 
-class TraceSource:
+class TraceSource(NumberedSource):
     """Event n is due when the trace's cumulated rate reaches n; its payload is taken from the list in turn.
 
     Scale and compress the trace itself (`trace.scaled(mean_rate=200).compressed(60)`).
@@ -23,7 +24,7 @@ class TraceSource:
             raise InputError(f"trace source {trace.name!r}: needs at least one payload; got none")
         self.trace = trace
         self._payloads = payloads
-        self.total: int | None = round(trace.events) if events is None else min(events, round(trace.events))
+        self.total = round(trace.events) if events is None else min(events, round(trace.events))
 
     def due(self, elapsed_s: float) -> int:
         """Events due by then."""

@@ -34,6 +34,7 @@ class Codec:
         self.new = new
         self._kind = kind
         self._decode = msgspec.msgpack.Decoder(Part[kind]).decode
+        self.decode_value = msgspec.msgpack.Decoder(kind).decode
 
     def encode(self, part: Part[Any]) -> bytes:
         """The part as bytes; an EngineError names the key whose state cannot be encoded."""
@@ -41,7 +42,7 @@ class Codec:
             return _encoder.encode(part)
         except Exception as error:
             for key, value in zip(part.keys, part.values, strict=True):
-                self._encode(key, value)
+                self.encode_value(key, value)
             raise EngineError(f"{self.label}: its state cannot be encoded: {error}") from error
 
     def decode(self, data: bytes | memoryview) -> Part[Any]:
@@ -56,9 +57,9 @@ class Codec:
 
     def check(self, key: object, value: object) -> int:
         """The size of a value; an EngineError if it cannot be encoded, or would come back as something else."""
-        data = self._encode(key, value)
+        data = self.encode_value(key, value)
         try:
-            back = msgspec.msgpack.decode(data, type=self._kind)
+            back = self.decode_value(data)
         except msgspec.MsgspecError as error:
             back = error
         if not alike(value, back):
@@ -70,9 +71,10 @@ class Codec:
 
     def size(self, key: object, value: object) -> int:
         """The size of a value with its key and time."""
-        return len(self._encode(key, value)) + len(_encoder.encode((key, 0.5)))
+        return len(self.encode_value(key, value)) + len(_encoder.encode((key, 0.5)))
 
-    def _encode(self, key: object, value: object) -> bytes:
+    def encode_value(self, key: object, value: object) -> bytes:
+        """The value of a key as bytes; an EngineError names the key if that cannot be."""
         try:
             return _encoder.encode(value)
         except Exception as error:

@@ -1,6 +1,6 @@
-"""State on disk: segments written at the end of batches, from which it is loaded, and files of groups that move.
+"""State on disk: segments written at checkpoints, from which it is loaded, and files of groups that move.
 
-    <operator>/<batch>.<generation>.<replica>                     a segment
+    <operator>/<checkpoint>.<generation>.<replica>                a segment
     <operator>/moves/<generation>-<version>-<replica>.state       what a replica hands over in that version of the table
 
 A file is the groups' bytes, an index (group: whole, offset, length) in msgpack, and the length of the index.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import struct
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -17,8 +18,9 @@ from pathlib import Path
 
 import msgspec
 
+from penstock.common.files import sync_folder
 from penstock.errors import EngineError
-from penstock.state.segments import Past, SegmentName, parse_name, unneeded
+from penstock.state.segments import Past, Segment, parse_name, unneeded
 
 _LENGTH = struct.Struct("<I")
 _index = msgspec.msgpack.Decoder(dict[int, tuple[bool, int, int]])
@@ -42,46 +44,70 @@ class StateFiles:
         self._folder = folder
         self._moves = folder / "moves"
 
-    def names(self) -> list[SegmentName]:
-        """All segments."""
+    def found(self) -> list[Segment]:
+        """All segments that are there; how large they should be is not known."""
         if not self._folder.is_dir():
             return []
-        return [name for file in self._folder.iterdir() if (name := parse_name(file.name)) is not None]
+        return [one for file in self._folder.iterdir() if (one := parse_name(file.name)) is not None]
 
-    def write(self, name: SegmentName, parts: Parts) -> None:
-        """Write a segment, safe from a crash when this returns."""
-        with _writing(self._folder / str(name), lasting=True) as add:
+    def write(self, segment: Segment, parts: Parts) -> Segment:
+        """Write a segment, safe from a crash when this returns; the segment with its size and checksum."""
+        path = self._folder / segment.name
+        with _writing(path, lasting=True) as add:
             for group, whole, data in parts:
                 add(group, whole, data)
+        sync_folder(self._folder)
+        size, crc = _size_and_crc(path)
+        return msgspec.structs.replace(segment, size=size, crc=crc)
 
-    def load(self, groups: Iterable[int], names: list[SegmentName]) -> dict[int, Loaded]:
+    def check(self, segments: Iterable[Segment]) -> None:
+        """Raise an EngineError unless all are there, each as it was written."""
+        for one in segments:
+            path = self._folder / one.name
+            if not path.is_file():
+                raise EngineError(f"state: the segment {path} of a committed checkpoint is missing")
+            size, crc = _size_and_crc(path)
+            if (size, crc) != (one.size, one.crc):
+                raise EngineError(f"state: the segment {path} is not as it was written: {size} bytes")
+
+    def load(self, groups: Iterable[int], segments: list[Segment]) -> dict[int, Loaded]:
         """The groups as of these segments, which are given with the newest first."""
         found = {group: Loaded() for group in groups}
-        wanted, batches = set(found), 0
+        wanted, numbers = set(found), 0
         last: int | None = None
-        for name in names:
+        for segment in segments:
             if not wanted:
                 break
-            batches, last = batches + (last is not None and name.batch != last), name.batch
-            for group, whole, data in _read(self._folder / str(name), frozenset(wanted)):
+            numbers, last = numbers + (last is not None and segment.number != last), segment.number
+            for group, whole, data in _read(self._folder / segment.name, frozenset(wanted)):
                 found[group].parts.insert(0, data)
+                past = found[group].past
                 if whole:
-                    found[group].past.whole_bytes, found[group].past.segments = len(data), batches
+                    past.whole_bytes, past.segments, past.whole_in = len(data), numbers, segment.number
                     wanted.discard(group)
                 else:
-                    found[group].past.changes_bytes += len(data)
+                    past.changes_bytes += len(data)
+        if broken := sorted(group for group in wanted if found[group].parts):
+            raise EngineError(f"state: {self._folder} has changes of the key groups {broken}, and not what changed")
         return found
 
     def clean(self) -> None:
-        """Remove what no recovery needs."""
-        for name in unneeded(self.names()):
-            (self._folder / str(name)).unlink(missing_ok=True)
+        """Remove what no micro-batch needs."""
+        for one in unneeded(self.found()):
+            (self._folder / one.name).unlink(missing_ok=True)
+
+    def keep(self, segments: Iterable[Segment], below: int) -> None:
+        """Of the segments below that checkpoint, remove all but these."""
+        kept = {one.name for one in segments}
+        for one in self.found():
+            if one.number < below and one.name not in kept:
+                (self._folder / one.name).unlink(missing_ok=True)
 
     def forget_from(self, batch: int) -> None:
         """Remove the segments of this batch and later ones, and all that was handed over: they were not committed."""
-        for name in self.names():
-            if name.batch >= batch:
-                (self._folder / str(name)).unlink(missing_ok=True)
+        for one in self.found():
+            if one.number >= batch:
+                (self._folder / one.name).unlink(missing_ok=True)
         self.forget_moves()
 
     def hand_over(self, generation: int, version: int, replica: int) -> AbstractContextManager[Add]:
@@ -133,9 +159,22 @@ def _writing(path: Path, lasting: bool) -> Iterator[Add]:
     temporary.replace(path)
 
 
+def _size_and_crc(path: Path) -> tuple[int, int]:
+    """Of a file, which may be larger than what is good to have in memory."""
+    size = crc = 0
+    with path.open("rb") as file:
+        while data := file.read(1 << 20):
+            size, crc = size + len(data), zlib.crc32(data, crc)
+    return size, crc
+
+
 def _read(path: Path, wanted: frozenset[int]) -> Iterator[tuple[int, bool, bytes]]:
     """The wanted groups that the file has, each when it is asked for."""
-    with path.open("rb") as file:
+    try:
+        opened = path.open("rb")
+    except FileNotFoundError:
+        raise EngineError(f"state: {path} is not to be seen here; all workers must share the run's folder") from None
+    with opened as file:
         file.seek(-_LENGTH.size, os.SEEK_END)
         (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
         file.seek(-_LENGTH.size - length, os.SEEK_END)

@@ -81,14 +81,13 @@ class SendingSide:
 
 
 class ReceivingSide:
-    """What a replica owns, gives and takes, within one batch."""
+    """What a replica owns, gives and takes."""
 
     def __init__(self, replica: int, table: Table, senders: Iterable[ReplicaId]) -> None:
         self._replica = replica
         self._senders = frozenset(senders)
         self._table = table
         self._marked: dict[int, set[ReplicaId]] = {}
-        self._ended = False
         self._to_lose: frozenset[int] = frozenset()
         self._to_gain: frozenset[int] = frozenset()
         self.handed = self.taken = table.version  # the last versions whose groups were given, and got
@@ -114,13 +113,9 @@ class ReceivingSide:
         """A sender's marker has come: what it sends from now on follows that version."""
         self._marked.setdefault(version, set()).add(sender)
 
-    def end(self) -> None:
-        """The input is over: no event can come any more, whatever the version."""
-        self._ended = True
-
     def to_hand_over(self) -> frozenset[int]:
         """The groups to be handed over now."""
-        if self._ended or self._marked.get(self.version, set()) >= self._senders:
+        if self._marked.get(self.version, set()) >= self._senders:
             return self._to_lose
         return frozenset()
 
@@ -161,13 +156,17 @@ class Coordinator:
         self.moving = False  # a change is going on
         self.held = False  # no change may begin
         self._wish: tuple[int, ...] | None = None
-        self._frozen = False
         self._taken: set[int] = set()
 
     def want(self, active: Sequence[int]) -> None:
         """Have the groups spread over these replicas, as soon as can be."""
         self._wish = tuple(active)
         self._go_on()
+
+    @property
+    def waits(self) -> bool:
+        """Whether other owners are wanted, and no change may begin."""
+        return self.held and self._wish is not None and reassigned(self.table.owners, self._wish) != self.table.owners
 
     def hear(self, replica: int, handed: int, taken: int) -> None:
         """A replica has given, and got, all up to these versions."""
@@ -190,22 +189,17 @@ class Coordinator:
         losing = tuple(replica for replica in self.table.losers if replica not in self.table.handed)
         return losing or tuple(replica for replica in self.table.gainers if replica not in self._taken)
 
-    def freeze(self) -> Table:
-        """A batch ends: all replicas end it with this table."""
-        self._frozen = True
-        return self.table
-
     def release(self) -> None:
         """Changes may begin again."""
         self.held = False
         self._go_on()
 
     def begin(self) -> Table:
-        """A batch begins, with all state loaded by this table: whatever was going on has ended."""
+        """An attempt begins, with all state loaded by this table: whatever was going on has ended."""
         version, owners = self.table.version, self.table.owners
         if self._wish is not None and not self.held:
             version, owners, self._wish = version + 1, reassigned(owners, self._wish), None
-        self.moving, self._frozen = False, False
+        self.moving = False
         self.table = Table(version, owners)
         return self.table
 
@@ -216,7 +210,7 @@ class Coordinator:
             self.moving, self._wish = False, None
 
     def _go_on(self) -> None:
-        if self._wish is None or self._frozen or self.moving or self.held:
+        if self._wish is None or self.moving or self.held:
             return
         before, wish, self._wish = self.table.owners, self._wish, None
         owners = reassigned(before, wish)

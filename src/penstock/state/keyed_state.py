@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
-from penstock.errors import EngineError
+from penstock.errors import InputError
 from penstock.state.codec import KEY_TYPES, Codec, Part
 
 SAMPLE_EVERY = 256  # events between two looks at the size of a value
@@ -23,6 +23,16 @@ class Group:
         self.changed: set[Any] = set()
         self.deleted: set[Any] = set()
         self.newest_s = float("-inf")
+
+
+class Saved(NamedTuple):
+    """The state of a key before an event."""
+
+    value: bytes | None  # None: there was none
+    touched_s: float
+    newest_s: float  # of the group
+    changed: bool
+    deleted: bool
 
 
 class KeyedState:
@@ -89,8 +99,8 @@ class KeyedState:
         touched_s = kept.touched_s.get(key)
         if touched_s is None or (self._expire_s is not None and born_s - touched_s > self._expire_s):
             self._check_key(key)
-            self._keys += touched_s is None
             kept.values[key] = self.codec.new()
+            self._keys += touched_s is None
             kept.touched_s[key] = born_s
             kept.deleted.discard(key)
         elif born_s > touched_s:
@@ -99,6 +109,26 @@ class KeyedState:
             kept.newest_s = born_s
         kept.changed.add(key)
         return kept.values[key]
+
+    def save(self, group: int, key: Any) -> Saved:
+        """The state of a key as it is now."""
+        kept = self._groups[group]
+        touched_s = kept.touched_s.get(key)
+        value = None if touched_s is None else self.codec.encode_value(key, kept.values[key])
+        return Saved(value, touched_s or 0.0, kept.newest_s, key in kept.changed, key in kept.deleted)
+
+    def restore(self, group: int, key: Any, saved: Saved) -> None:
+        """Have the state of a key as it was."""
+        kept = self._groups[group]
+        if saved.value is not None:
+            kept.values[key], kept.touched_s[key] = self.codec.decode_value(saved.value), saved.touched_s
+        elif kept.touched_s.pop(key, None) is not None:
+            del kept.values[key]
+            self._keys -= 1
+            self._key_type = self._key_type if self._keys else None
+        kept.newest_s = saved.newest_s
+        (kept.changed.add if saved.changed else kept.changed.discard)(key)
+        (kept.deleted.add if saved.deleted else kept.deleted.discard)(key)
 
     def look(self, group: int, key: Any) -> None:
         """After an event: look at the size of its value now and then; the first time, at whether it can be kept."""
@@ -119,25 +149,25 @@ class KeyedState:
             return
         if kind not in KEY_TYPES:
             known = ", ".join(one.__name__ for one in KEY_TYPES)
-            raise EngineError(f"{self.codec.label}: a key must be one of {known}; got {key!r} ({kind.__name__})")
+            raise InputError(f"a key must be one of {known}; got {key!r} ({kind.__name__})")
         if self._key_type is not None:
-            raise EngineError(
-                f"{self.codec.label}: all keys must have one type, and the first was {self._key_type.__name__}; "
+            raise InputError(
+                f"all keys must have one type, and the first was {self._key_type.__name__}; "
                 f"got {key!r} ({kind.__name__})"
             )
         self._key_type = kind
 
-    def expire(self) -> None:
-        """Forget the keys that no event in time can find any more."""
+    def expire(self, group: int) -> None:
+        """Forget the keys of a group that no event in time can find any more."""
         if self._expire_s is None:
             return
-        for kept in self._groups.values():
-            limit_s = kept.newest_s - 2 * self._expire_s
-            for key in [key for key, touched_s in kept.touched_s.items() if touched_s < limit_s]:
-                del kept.values[key], kept.touched_s[key]
-                kept.changed.discard(key)
-                kept.deleted.add(key)
-                self._keys -= 1
+        kept = self._groups[group]
+        limit_s = kept.newest_s - 2 * self._expire_s
+        for key in [key for key, touched_s in kept.touched_s.items() if touched_s < limit_s]:
+            del kept.values[key], kept.touched_s[key]
+            kept.changed.discard(key)
+            kept.deleted.add(key)
+            self._keys -= 1
 
     def whole(self, group: int) -> bytes:
         """All of a group, as bytes."""
@@ -154,11 +184,11 @@ class KeyedState:
         values, touched_s = [kept.values[key] for key in keys], [kept.touched_s[key] for key in keys]
         return self.codec.encode(Part(False, keys, values, touched_s, list(kept.deleted)))
 
-    def settle(self) -> None:
-        """What is here is in a segment: nothing has changed since."""
-        for kept in self._groups.values():
-            kept.changed.clear()
-            kept.deleted.clear()
+    def settle(self, group: int) -> None:
+        """What is here of a group is in a segment: nothing has changed since."""
+        kept = self._groups[group]
+        kept.changed.clear()
+        kept.deleted.clear()
 
     def forget(self, group: int) -> None:
         """The group is somebody else's."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from penstock.grouping.online_shuffle.options import OnlineShuffleOptions
+from penstock.topology.on_error import DEAD_LETTERS, parse_on_error
 
 Event = Any  # a mapping, a msgspec Struct or a dataclass
 DEFAULT_STREAM = "out"
@@ -68,6 +70,22 @@ class Context(Protocol):
         """The number of this replica in the pool."""
 
     @property
+    def folder(self) -> Path:
+        """A folder of the operator's own within the run's, which all workers and the driver see."""
+
+    @property
+    def checkpoint(self) -> int:
+        """The checkpoint to which the events now being processed belong."""
+
+    @property
+    def attempt(self) -> int:
+        """Grows with each start of the query; what an earlier attempt did after the last checkpoint is done again."""
+
+    @property
+    def parts(self) -> Mapping[int, Any]:
+        """By replica: what a sink's `prepare` returned in the last checkpoint that was committed."""
+
+    @property
     def event_ids(self) -> tuple[str, ...]:
         """Ids of the events now being processed, in order; the same event has the same id when it is repeated."""
 
@@ -86,12 +104,28 @@ class Stream:
         return f"{self.sender}.{self.name}"
 
 
+def with_dead_letters(streams: tuple[str, ...], on_error: str) -> tuple[str, ...]:
+    """These streams, and that of the dead letters behind them where events that fail become such."""
+    plain = tuple(stream for stream in streams if stream != DEAD_LETTERS)
+    return (*plain, DEAD_LETTERS) if parse_on_error(on_error).then == "dead_letter" else plain
+
+
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
     """Where events enter: declared in the topology, bound to a real source when it is run."""
 
     name: str
     place: str
+    on_error: str = "fail"
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Its streams."""
+        return with_dead_letters((DEFAULT_STREAM,), self.on_error)
+
+    def __getitem__(self, stream: str) -> Stream:
+        """The named output stream, to be given as an input of an operator."""
+        return Stream(self.name, stream)
 
     def __str__(self) -> str:
         return f"source {self.name!r} ({self.place})"

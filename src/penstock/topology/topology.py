@@ -18,6 +18,7 @@ from typing import Any
 
 from penstock.errors import TopologyError
 from penstock.topology import validation
+from penstock.topology.on_error import DEAD_LETTERS
 from penstock.topology.operator import (
     DEFAULT_STREAM,
     KEY_GROUPS,
@@ -43,10 +44,11 @@ class Topology:
         self.sources: dict[str, SourceSpec] = {}
         self.operators: dict[str, Operator] = {}
 
-    def source(self, name: str) -> SourceSpec:
-        """Declare where events enter."""
-        spec = SourceSpec(name, caller_place())
+    def source(self, name: str, *, on_error: str = "fail") -> SourceSpec:
+        """Declare where events enter. `on_error`: what becomes of one that cannot be decoded or sent, as below."""
+        spec = SourceSpec(name, caller_place(), on_error)
         validation.check_name(str(spec), name, [*self.sources.values(), *self.operators.values()])
+        validation.check_on_error(spec)
         self.sources[name] = spec
         self._forget_derived()
         return spec
@@ -74,7 +76,9 @@ class Topology:
         `pool`: the replicas it may at most have. `grouping`: who gets each event (`shuffle`; `fields`, the default
         with a `key`; `load_balancing`; `online_shuffle`, which takes options: `online_shuffle:window=128,mu=0.1`).
         `cost_by`: the field, or a function of the event, on which its time depends, for `online_shuffle` to learn times
-        by. `on_error`: what to do with an event on which `run` raises: `fail` the run or `drop` and count it.
+        by. `on_error`: what becomes of an event that fails: `fail` ends the run, `drop` leaves it out, `dead_letter`
+        sends it to who reads the stream `dead_letters`. `retry:n` calls `run` up to n times again before that, with
+        pauses: `retry:n` fails then, `retry:n,drop` and `retry:n,dead_letter` do not.
 
         An operator of two parameters, event and state, keeps state for each `key`. `key_groups`: how many groups its
         keys are hashed into, the units that move when replicas change. `expire_after_s`: a key that no event has
@@ -98,12 +102,23 @@ class Topology:
             cost_by=cost_by,
             state=Keyed(key_groups, expire_after_s),
         )
-        operator = validation.with_state(validation.with_grouping(operator))
+        validation.check_declared_streams(operator)
+        operator = validation.with_state(validation.with_grouping(validation.with_letters(operator)))
         validation.check_name(str(operator), name, [*self.sources.values(), *self.operators.values()])
         validation.check_operator(operator)
         self.operators[name] = operator
         self._forget_derived()
         return operator
+
+    def dead_letters(
+        self, run: Function | Process, *, name: str = DEAD_LETTERS, pool: int = 1, **operator: Any
+    ) -> Operator:
+        """Declare the operator, a sink most often, that reads the dead letters of all that were declared so far."""
+        declared: list[SourceSpec | Operator] = [*self.sources.values(), *self.operators.values()]
+        inputs = [one[DEAD_LETTERS] for one in declared if DEAD_LETTERS in one.outputs]
+        if not inputs:
+            raise TopologyError(f"topology {self.name!r}: there are no dead letters: no on_error is 'dead_letter' yet")
+        return self.operator(name, run, inputs=inputs, pool=pool, **operator)
 
     def check(self) -> None:
         """Raise a TopologyError unless the topology can run."""
@@ -114,6 +129,8 @@ class Topology:
         operator = replace(self[name], **changes)
         if "grouping" in changes:
             operator = validation.with_grouping(operator)
+        if "on_error" in changes:
+            operator = validation.with_letters(operator)
         validation.check_operator(operator)
         self.operators[name] = operator
         self._forget_derived()
@@ -166,8 +183,9 @@ class Topology:
 
     @cached_property
     def sinks(self) -> tuple[str, ...]:
-        """Operators that nobody reads."""
-        return tuple(name for name in self.operators if not self.successors(name))
+        """Operators of which nobody reads anything but dead letters."""
+        read = {s.sender for o in self.operators.values() for s in o.inputs if s.name != DEAD_LETTERS}
+        return tuple(name for name in self.operators if name not in read)
 
     def level(self, name: str) -> int:
         """0 for a source; an operator is one above its deepest predecessor."""

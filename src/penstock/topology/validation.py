@@ -18,7 +18,16 @@ from penstock.errors import InputError, TopologyError
 from penstock.grouping.names import GROUPINGS, SIMULATED_ONLY
 from penstock.grouping.spec import parse_grouping
 from penstock.topology.event_type import event_type
-from penstock.topology.operator import DEFAULT_STREAM, KEY_GROUPS, Keyed, Operator, Process, SourceSpec
+from penstock.topology.on_error import DEAD_LETTERS, parse_on_error
+from penstock.topology.operator import (
+    DEFAULT_STREAM,
+    KEY_GROUPS,
+    Keyed,
+    Operator,
+    Process,
+    SourceSpec,
+    with_dead_letters,
+)
 from penstock.topology.state_type import check_state, keeps_state, state_type
 
 if TYPE_CHECKING:
@@ -44,6 +53,32 @@ def with_grouping(operator: Operator) -> Operator:
     except InputError as error:
         raise TopologyError(f"{operator}: {error}") from None
     return dataclasses.replace(operator, grouping=name, grouping_options=options)
+
+
+def check_declared_streams(operator: Operator) -> None:
+    """The stream of dead letters is none that can be declared."""
+    if DEAD_LETTERS in operator.outputs:
+        raise TopologyError(
+            f"{operator}: the stream {DEAD_LETTERS!r} is for events that fail: it comes with on_error='dead_letter'"
+        )
+
+
+def check_on_error(thing: Operator | SourceSpec) -> None:
+    """The rule for events that fail is one that there is."""
+    try:
+        parse_on_error(thing.on_error)
+    except InputError as error:
+        raise TopologyError(f"{thing}: {error}") from None
+
+
+def with_letters(operator: Operator) -> Operator:
+    """The operator with a stream for its dead letters, of which none are expected, if it is to have any."""
+    check_on_error(operator)
+    outputs = with_dead_letters(operator.outputs, operator.on_error)
+    selectivity = {name: value for name, value in operator.selectivity.items() if name != DEAD_LETTERS}
+    if DEAD_LETTERS in outputs:
+        selectivity[DEAD_LETTERS] = 0.0
+    return dataclasses.replace(operator, outputs=outputs, selectivity=selectivity)
 
 
 def with_state(operator: Operator) -> Operator:
@@ -75,8 +110,6 @@ def check_operator(operator: Operator) -> None:
         )
     if operator.grouping == "fields" and operator.key is None:
         raise TopologyError(f"{operator}: grouping 'fields' needs a key; got none")
-    if operator.on_error not in ("fail", "drop"):
-        raise TopologyError(f"{operator}: on_error must be 'fail' or 'drop'; got {operator.on_error!r}")
     if not operator.inputs:
         raise TopologyError(f"{operator}: an operator needs at least one input; got none")
     for stream in operator.inputs:
@@ -152,6 +185,8 @@ def check_graph(topology: Topology) -> None:
         _check_references(topology, operator)
     _check_reach(topology)
     topological_order(topology)
+    for source in topology.sources.values():
+        _check_streams_read(topology, source)
     for operator in topology.operators.values():
         _check_streams_read(topology, operator)
         _check_shippable(operator)
@@ -160,7 +195,7 @@ def check_graph(topology: Topology) -> None:
 def _check_references(topology: Topology, operator: Operator) -> None:
     for stream in operator.inputs:
         if stream.sender in topology.sources:
-            outputs: tuple[str, ...] = (DEFAULT_STREAM,)
+            outputs = topology.sources[stream.sender].outputs
         elif stream.sender in topology.operators:
             outputs = topology.operators[stream.sender].outputs
         else:
@@ -194,14 +229,20 @@ def _check_reach(topology: Topology) -> None:
         if operator.name not in reached:
             raise TopologyError(f"{operator}: cannot be reached from any source")
     for source in topology.sources.values():
-        if not topology.successors(source.name):
+        if not topology.receivers(source[DEFAULT_STREAM]):
             raise TopologyError(f"{source}: is read by no operator")
 
 
-def _check_streams_read(topology: Topology, operator: Operator) -> None:
-    for name in operator.outputs:
-        if name != DEFAULT_STREAM and not topology.receivers(operator[name]):
-            raise TopologyError(f"{operator}: nobody reads its stream {name!r}")
+def _check_streams_read(topology: Topology, sender: Operator | SourceSpec) -> None:
+    for name in sender.outputs:
+        if name == DEFAULT_STREAM or topology.receivers(sender[name]):
+            continue
+        if name == DEAD_LETTERS:
+            raise TopologyError(
+                f"{sender}: on_error is {sender.on_error!r}, but nobody reads its dead letters; add "
+                f"topology.dead_letters(sink), or an operator with inputs='{sender.name}.{name}'"
+            )
+        raise TopologyError(f"{sender}: nobody reads its stream {name!r}")
 
 
 def _check_shippable(operator: Operator) -> None:

@@ -55,3 +55,19 @@ def test_output_before_anything_entered_or_when_all_is_filtered():
     edges = {"a": {"in": 1.0}, "b": {"a": 0.0}}
     assert source_output({"in": 0}, {}, edges) == 0
     assert source_output({"in": 10}, {"a": 10}, edges) == 0
+
+
+def test_dead_letters_of_a_source_are_counted_and_what_it_sends_is_not():
+    declared = {"parse": Declared(("in",), shares={"in": 1.0}), "rejects": Declared(("in",), shares={"in": 0.0})}
+    counters = counted({"in": 90}, parse=({"in": 90}, 90), rejects=({"in": 9}, 9))
+    assert counted_edges(counters, declared) == {"parse": {"in": 1.0}, "rejects": {"in": 0.1}}
+
+
+@pytest.mark.parametrize("rejected", [0, 10])
+def test_dead_letters_are_no_output_and_who_sends_them_may_be_a_sink(rejected):
+    """The only sink would have been who reads the dead letters of the store: nothing left as long as there are none."""
+    declared = {"store": Declared(("in",)), "rejects": Declared(("store",), shares={"store": 0.0})}
+    counters = counted({"in": 100}, store=({"in": 100}, 100 - rejected), rejects=({"store": rejected}, rejected))
+    done = {"store": 100.0 - rejected, "rejects": float(rejected)}
+    output = source_output(counters.sources, done, counted_edges(counters, declared), declared)
+    assert output == pytest.approx(100 - rejected)

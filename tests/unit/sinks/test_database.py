@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
-import uuid
-from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import cloudpickle
@@ -19,14 +16,20 @@ import sqlalchemy as sql
 
 from penstock.errors import InputError
 from penstock.sinks import DatabaseSink
-from penstock.sinks.database import connect, make_table, table_of
+from penstock.sinks.database import ADDED, table_of
+from penstock.sinks.tables import connect, database_url, versions
+
+from ...services import free_port
+from .playing import Replica
 
 WRITE = """
 import sys
 from types import SimpleNamespace
 from penstock.sinks import DatabaseSink
 url, table, first = sys.argv[1], sys.argv[2], int(sys.argv[3])
-context = SimpleNamespace(run="r", operator="end", replica=0, event_ids=(), repeated=lambda count: print(count))
+context = SimpleNamespace(
+    run="r", operator="end", replica=0, checkpoint=1, attempt=1, event_ids=(), repeated=lambda count: print(count)
+)
 sink = DatabaseSink(url, table)
 print("ready", flush=True)
 sys.stdin.readline()
@@ -36,51 +39,6 @@ for start in range(first, first + 60, 20):
     sink.process_many([{"n": n} for n in range(start, start + 20)])
 sink.close()
 """
-
-
-@dataclass
-class Replica:
-    """The context of a replica, which counts what it is told was repeated."""
-
-    run: str = "r"
-    operator: str = "end"
-    replica: int = 0
-    event_ids: tuple[str, ...] = ()
-    again: int = 0
-
-    def repeated(self, count: int) -> None:
-        self.again += count
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'events.db'}"
-    return str(request.getfixturevalue("database").url)
-
-
-@pytest.fixture
-def table(url: str) -> Iterator[str]:
-    """The name of a table of this test's own."""
-    name = f"events_{uuid.uuid4().hex[:8]}"
-    yield name
-    engine = connect(url)
-    table_of(name).drop(engine, checkfirst=True)
-    engine.dispose()
-
-
-@pytest.fixture
-def stored(url: str, table: str) -> Callable[[], list[tuple[str, str, Any]]]:
-    """The rows in the table: run, id, event."""
-
-    def read() -> list[tuple[str, str, Any]]:
-        engine = connect(url)
-        with engine.connect() as connection:
-            rows = connection.execute(sql.select(table_of(table)).order_by("run", "id")).all()
-        engine.dispose()
-        return [(row.run, row.id, json.loads(row.event)) for row in rows]
-
-    return read
 
 
 def opened(url: str, table: str, context: Replica, **options: Any) -> Any:
@@ -98,7 +56,7 @@ def test_every_event_is_a_row_with_its_id_and_time(url: str, table: str, stored:
         sink.process_many([{"n": 1}, {"n": 2}])
     assert stored() == [("r", "7", {"text": "über"}), ("r", "8.0", {"n": 1}), ("r", "8.1", {"n": 2})]
     assert context.again == 0
-    engine = connect(url)
+    engine = connect(database_url(url))
     with engine.connect() as connection:
         times = connection.scalars(sql.select(table_of(table).c.stored_at)).all()
     engine.dispose()
@@ -154,12 +112,37 @@ def test_several_processes_write_at_once(url: str, table: str, stored: Any) -> N
     assert sum(int(count) for out, _ in told for count in out.split()) == 3 * 60 - 100
 
 
-def test_a_table_that_another_replica_made_first_is_no_error(url: str, table: str) -> None:
-    engine = connect(url)
-    make_table(engine, table_of(table))
-    blind = table_of(table)
-    blind.create = lambda *_, **__: table_of(table).create(engine, checkfirst=False)  # type: ignore[method-assign]
-    make_table(engine, blind)  # it looked before the other one had made it
+def test_a_table_of_version_0_1_gets_the_columns_it_lacks(url: str, table: str, stored: Any) -> None:
+    old = sql.Table(table, sql.MetaData(), *(one._copy() for one in table_of(table).columns if one.name not in ADDED))
+    engine = connect(database_url(url))
+    old.create(engine)
+    with engine.begin() as connection:
+        connection.execute(old.insert().values(run="old", id="1", stored_at=0.0, event='"kept"'))
+    context = Replica(event_ids=("1",))
+    for _ in range(2):
+        with opened(url, table, context) as sink:
+            sink.process("new")
+    assert stored() == [("old", "1", "kept"), ("r", "1", "new")]
+    with engine.connect() as connection:
+        told = connection.execute(sql.select(table_of(table).c["checkpoint", "attempt"]).order_by("run")).all()
+    assert [tuple(row) for row in told] == [(0, 0), (1, 1)]
+    engine.dispose()
+
+
+def test_a_table_of_a_newer_version_or_of_somebody_else_is_refused(url: str, table: str) -> None:
+    with opened(url, table, Replica()):
+        pass
+    engine = connect(database_url(url))
+    with engine.begin() as connection:
+        connection.execute(versions.update().where(versions.c.name == table).values(version=3))
+    with pytest.raises(InputError, match=f"^table '{table}': must be of version 2 or older; got 3$"):
+        DatabaseSink(url, table).check()
+    other = sql.Table(f"{table}_other", sql.MetaData(), sql.Column("id", sql.Integer, primary_key=True))
+    other.create(engine)
+    told = "is not one of Penstock's: must have the columns run, id, stored_at, event, checkpoint, attempt; got id"
+    with pytest.raises(InputError, match=f"^table '{other.name}': {told}$"):
+        DatabaseSink(url, other.name).check()
+    other.drop(engine)
     engine.dispose()
 
 
@@ -174,16 +157,59 @@ def test_service_time_is_waited_for_each_event(url: str, table: str) -> None:
 @pytest.mark.parametrize(
     ("url", "told"),
     [
-        ("events.db", "'events.db' is not a database URL: "),
-        ("", "'' is not a database URL: "),
-        ("nosql://host/db", "'nosql://host/db' is not a database URL: "),
-        ("mysql://host/db", "must be sqlite or postgresql; got 'mysql'"),
+        ("events.db", "must be the URL of a database; got 'events.db'"),
+        ("", "must be the URL of a database; got ''"),
+        ("nosql://me:hush@host/db", "must be sqlite or postgresql; got 'nosql'"),
+        (
+            "postgresql://me:hush@host:port/db?password=hush",
+            "must be the URL of a database; got 'postgresql+psycopg://h",
+        ),
+        ("me:hush@host/db", "must be the URL of a database; got 'host/db'"),
+        ("postgresql+asyncpg://me:hush@host/db", "postgresql+asyncpg needs the package asyncpg; for psycopg: pip"),
+        ("oracle+x://me:hush@host/db", "must be sqlite or postgresql; got 'oracle'"),
     ],
 )
-def test_a_url_that_is_none_is_an_error_before_the_run(url: str, told: str) -> None:
+def test_a_url_that_is_none_is_an_error_before_the_run_and_shows_no_password(url: str, told: str) -> None:
     with pytest.raises(InputError) as caught:
         DatabaseSink(url)
     assert str(caught.value).startswith(f"database sink: {told}")
+    assert "hush" not in str(caught.value)
+
+
+def test_other_databases_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "MySQLdb", SimpleNamespace())
+    with pytest.raises(InputError, match="must be sqlite or postgresql; got 'mysql'"):
+        DatabaseSink("mysql://host/db")
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
+def test_postgresql_by_any_of_its_names(scheme: str, database: Any) -> None:
+    DatabaseSink(database.url.replace("postgresql+psycopg", scheme), "events_by_name").check()
+
+
+@pytest.mark.parametrize("who", ["stranger", "reader"])
+def test_a_database_that_does_not_let_us_is_said_before_the_run(who: str, database: Any) -> None:
+    """A user that is not there, and one who may read but not make tables."""
+    engine = connect(database_url(database.url))
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DROP ROLE IF EXISTS reader")
+        connection.exec_driver_sql("CREATE ROLE reader LOGIN")
+    engine.dispose()
+    url = database.url.replace("penstock@", f"{who}:hush@")
+    said = {"stranger": 'role "stranger" does not exist', "reader": "permission denied"}[who]
+    with pytest.raises(
+        InputError, match=rf"^table 'new_one' at postgresql\+psycopg://{who}:.*: cannot be used; .*{said}"
+    ) as e:
+        DatabaseSink(url, "new_one").check()
+    assert "hush" not in str(e.value)
+
+
+def test_a_database_that_is_not_there_is_said_before_the_run(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be used; unable to open database file"):
+        DatabaseSink(f"sqlite:///{tmp_path}/none/events.db").check()
+    with pytest.raises(InputError, match=r"cannot be used; .*onnection refused") as caught:
+        DatabaseSink(f"postgres://me:hush@127.0.0.1:{free_port()}/db").check()
+    assert "hush" not in str(caught.value)
 
 
 def test_a_sink_gets_nothing_before_it_is_opened(tmp_path: Path) -> None:

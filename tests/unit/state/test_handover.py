@@ -48,13 +48,6 @@ def test_markers_may_come_before_the_news() -> None:
     assert loser.to_hand_over() == {0}
 
 
-def test_the_end_of_the_input_stands_for_all_markers() -> None:
-    loser = ReceivingSide(0, Table(1, (0, 1)), SENDERS)
-    loser.hear(Table(2, (1, 1), before=(0, 1)))
-    loser.end()
-    assert loser.to_hand_over() == {0}
-
-
 def test_a_replica_that_missed_a_change_which_did_not_concern_it() -> None:
     """Group 0 went from 0 to 1 unnoticed by 2, and now comes from 1: the table says from whom."""
     gainer = ReceivingSide(2, Table(1, (0, 1, 2)), SENDERS)
@@ -88,17 +81,41 @@ def test_reports_of_earlier_versions_and_of_bystanders_do_not_count() -> None:
     assert (driver.table.handed, driver.missing) == ((), (0,))
 
 
-def test_nothing_changes_between_the_end_of_a_batch_and_the_next() -> None:
+def test_nothing_changes_while_it_is_held() -> None:
+    """Barriers are on their way, or another shift starts: the last wish counts once they have come."""
     driver = coordinator(0, 0)
-    ended = driver.freeze()
+    driver.held = True
     driver.want((0, 1))
-    assert driver.table == ended == driver.freeze()
-    assert driver.begin() == Table(2, (0, 1))  # nobody has anything yet: it is simply so
+    assert (driver.table, driver.moving) == (Table(1, (0, 0)), False)
+    assert driver.begin() == Table(1, (0, 0))
+    driver.release()
+    assert (driver.table, driver.moving) == (Table(2, (0, 1), before=(0, 0)), True)
+
+
+def test_a_change_that_goes_on_is_not_stopped_by_a_hold() -> None:
+    driver = coordinator(0, 0)
+    driver.want((0, 1))
+    driver.held = True
+    driver.want((1,))
+    driver.hear(0, 2, 2)
+    driver.hear(1, 2, 2)
+    assert (driver.table.version, driver.moving) == (2, False)
+    driver.release()
+    assert driver.table == Table(3, (1, 1), before=(0, 1))
+
+
+def test_what_was_wished_for_is_so_from_the_beginning_of_an_attempt() -> None:
+    """Nobody has anything yet, so nothing has to move."""
+    driver = coordinator(0, 0)
+    driver.held = True
+    driver.want((0, 1))
+    driver.held = False
+    assert driver.begin() == Table(2, (0, 1))
     driver.want((1,))
     assert driver.table == Table(3, (1, 1), before=(0, 1))
 
 
-def test_a_batch_that_begins_ends_a_change() -> None:
+def test_an_attempt_that_begins_ends_a_change() -> None:
     """After a crash all is loaded by the new owners: nobody has anything to hand over."""
     driver = coordinator(0, 0)
     driver.want((0, 1))

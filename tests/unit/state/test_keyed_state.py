@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.errors import EngineError
+from penstock.errors import EngineError, InputError
 from penstock.state.codec import Codec
 from penstock.state.keyed_state import KeyedState
 
@@ -85,8 +85,8 @@ def test_expired_keys_are_forgotten_with_segments_and_deleted_in_the_change() ->
     for key, born_s in (("a", 0.0), ("b", 15.0), ("c", 30.0)):
         state.value(0, key, born_s)["n"] = 1
     whole = state.whole(0)
-    state.settle()
-    state.expire()
+    state.settle(0)
+    state.expire(0)
     assert set(contents(state)) == {"b", "c"}
     change = state.change(0)
     assert change is not None
@@ -101,7 +101,7 @@ def test_nothing_changed_is_no_bytes_at_all() -> None:
     assert state.change(0) is None
     state.value(0, "dam", 1.0)
     assert state.change(0) is not None
-    state.settle()
+    state.settle(0)
     assert state.change(0) is None
 
 
@@ -139,13 +139,13 @@ def test_the_last_whole_and_all_changes_since_are_the_state(play: list[tuple[str
             value = state.value(0, which, born_s)
             value["n"] = value.get("n", 0) + 1
             continue
-        state.expire()
+        state.expire(0)
         change = state.change(0)
         if which:
             parts = [state.whole(0)]
         elif change is not None:
             parts.append(change)
-        state.settle()
+        state.settle(0)
     last = state.change(0)
     copy = copy_of(state, parts + ([] if last is None else [last]))
     assert contents(copy) == contents(state)
@@ -160,22 +160,64 @@ def test_the_size_is_about_right() -> None:
     assert 0.7 < state.about_bytes / len(state.whole(0)) < 1.3
 
 
+# ── undoing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def all_of(state: KeyedState) -> Any:
+    kept = state._groups[0]
+    return msgspec.msgpack.encode(
+        (kept.values, kept.touched_s, sorted(kept.changed), sorted(kept.deleted), kept.newest_s, len(state))
+    )
+
+
+@given(
+    before=st.lists(st.tuples(st.sampled_from("ab"), st.floats(0, 50)), max_size=6),
+    settled=st.booleans(),
+    key=st.sampled_from("abc"),
+    born_s=st.floats(0, 50),
+)
+def test_what_an_event_did_can_be_undone(
+    before: list[tuple[str, float]], settled: bool, key: str, born_s: float
+) -> None:
+    """Whether the key is new, known, or expired, and whether it was in a segment."""
+    state = state_of(new=list, kind=list[float], expire_after_s=10.0)
+    for one, at_s in before:
+        state.value(0, one, at_s).append(at_s)
+    if settled:
+        state.expire(0)
+        state.settle(0)
+    was = all_of(state)
+    saved = state.save(0, key)
+    state.value(0, key, born_s).append(born_s)
+    state.restore(0, key, saved)
+    assert all_of(state) == was
+
+
+def test_the_first_key_does_not_count_if_it_is_undone() -> None:
+    """All keys have one type: the first may have been a mistake."""
+    state = state_of()
+    saved = state.save(0, 7)
+    state.value(0, 7, 1.0)
+    state.restore(0, 7, saved)
+    assert state.value(0, "dam", 1.0) == {}
+
+
 # ── errors ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_keys_of_two_types() -> None:
     state = state_of()
     state.value(0, "dam", 1.0)
-    with pytest.raises(EngineError) as caught:
+    with pytest.raises(InputError) as caught:
         state.value(0, 7, 1.0)
-    assert str(caught.value) == f"{LABEL}: all keys must have one type, and the first was str; got 7 (int)"
+    assert str(caught.value) == "all keys must have one type, and the first was str; got 7 (int)"
 
 
 def test_a_key_that_cannot_be_kept() -> None:
-    with pytest.raises(EngineError) as caught:
+    with pytest.raises(InputError) as caught:
         state_of().value(0, frozenset("a"), 1.0)
     known = "str, int, float, bool, bytes, tuple"
-    assert str(caught.value) == f"{LABEL}: a key must be one of {known}; got frozenset({{'a'}}) (frozenset)"
+    assert str(caught.value) == f"a key must be one of {known}; got frozenset({{'a'}}) (frozenset)"
 
 
 def test_a_state_that_cannot_be_encoded_is_named_with_its_key() -> None:

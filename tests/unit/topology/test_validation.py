@@ -43,7 +43,28 @@ BROKEN_DECLARATIONS: list[tuple[dict[str, Any], str]] = [
         {"grouping": "online_shuffle:window=0"},
         "grouping 'online_shuffle': window must be whole and at least 1; got 0",
     ),
-    ({"on_error": "ignore"}, "on_error must be 'fail' or 'drop'; got 'ignore'"),
+    *(
+        (
+            {"on_error": text},
+            "on_error must be fail, drop, dead_letter or retry:n (from 1 to 99), as in 'retry:3' or "
+            f"'retry:3,dead_letter'; got {text!r}",
+        )
+        for text in (
+            "ignore",
+            "",
+            "retry",
+            "retry:0",
+            "retry:3,",
+            "retry:3drop",
+            "retry:3,retry:3",
+            "drop,retry:3",
+            None,
+        )
+    ),
+    (
+        {"outputs": ("out", "dead_letters")},
+        "the stream 'dead_letters' is for events that fail: it comes with on_error='dead_letter'",
+    ),
     ({"inputs": []}, "an operator needs at least one input; got none"),
     ({"inputs": ["events", "events"]}, "reads 'events.out' twice"),
     ({"outputs": ()}, "output streams must be named, each once; got ()"),

@@ -1,0 +1,202 @@
+"""What Kafka's source and sink share: settings with secrets in them, and questions to a cluster."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from penstock.errors import InputError
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+
+Settings = Mapping[str, Any]  # librdkafka's, by their own names
+Partition = tuple[str, int]  # topic and number
+Start = int | float | str  # an offset, a time in seconds since 1970, `earliest` or `latest`
+Client = TypeVar("Client")
+Answer = TypeVar("Answer")
+
+QUIET = {"log_level": 2}  # what matters comes by error_cb
+CHECK_S = 10.0
+ANSWER_S = 5.0
+SAY_AGAIN_S = 60.0
+_SECRET = re.compile(r"\$\{(env|file):([^}]+)\}")
+_HIDDEN = re.compile(r"password|secret|token|key\.pem|oauthbearer\.config|user\.info")
+_log = logging.getLogger("penstock.kafka")
+
+
+def resolved(thing: str, settings: Settings) -> dict[str, Any]:
+    """The settings with what `${env:NAME}` and `${file:/path}` in them stand for; called where they are used.
+
+    >>> os.environ["KAFKA_USER"] = "ann"
+    >>> resolved("kafka source 'clicks'", {"sasl.username": "${env:KAFKA_USER}", "linger.ms": 5})
+    {'sasl.username': 'ann', 'linger.ms': 5}
+    """
+
+    def value(name: str, given: str) -> str:
+        return _SECRET.sub(lambda found: _secret(f"{thing}: setting {name}", *found.groups()), given)
+
+    return {name: value(name, given) if isinstance(given, str) else given for name, given in settings.items()}
+
+
+def _secret(thing: str, kind: str, place: str) -> str:
+    try:
+        return os.environ[place] if kind == "env" else Path(place).read_text().rstrip("\r\n")
+    except KeyError:
+        raise InputError(f"{thing}: the environment has no variable {place!r}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise InputError(f"{thing}: the file {place!r} cannot be read: {why}") from None
+
+
+def made(thing: str, client: Callable[[dict[str, Any]], Client], settings: Settings) -> Client:
+    """A client with these settings; an InputError, without its secrets, where one of them is wrong."""
+    values = resolved(thing, settings)
+    try:
+        return client(values)
+    except Exception as error:  # KafkaException and ValueError, and TypeError for odd types
+        told = error.args[0].str() if error.args and hasattr(error.args[0], "str") else str(error)
+        for name, secret in values.items():
+            if secret and (_HIDDEN.search(name) or settings.get(name) != secret):
+                told = told.replace(str(secret), "…")
+        raise InputError(f"{thing}: {told}") from None
+
+
+def need_client(thing: str) -> None:
+    """Raise an InputError where the package is missing."""
+    try:
+        import_module("confluent_kafka")
+    except ImportError:
+        raise InputError(
+            f"{thing}: needs the package confluent-kafka; to install it: pip install 'penstock[kafka]'"
+        ) from None
+
+
+class Complaints:
+    """An `error_cb` that logs what a client complains about, the same only once a minute, and keeps the last."""
+
+    def __init__(self, thing: str) -> None:
+        self._thing = thing
+        self._said: dict[object, float] = {}
+        self.last: dict[str, str] = {}  # by the name of the error
+
+    def __call__(self, error: KafkaError) -> None:
+        """Hear one."""
+        self.last[error.name()] = error.str()
+        self.say(error.name(), error.str())
+
+    def say(self, about: object, text: str) -> None:
+        """Log it, if not just said."""
+        now_s = time.monotonic()
+        if now_s - self._said.get(about, -SAY_AGAIN_S) >= SAY_AGAIN_S:
+            self._said[about] = now_s
+            _log.warning("%s: %s", self._thing, text)
+
+
+class Topic(NamedTuple):
+    """What a cluster says of a topic: its id, its partitions and what we may do with it; or an error."""
+
+    id: str = ""
+    partitions: int = 0
+    rights: Collection[str] = ()
+    error: str = ""
+    told: str = ""
+
+
+class Cluster:
+    """Asks a cluster about its topics, and waits for the answer; a KafkaException where there is none."""
+
+    def __init__(self, thing: str, settings: Settings) -> None:
+        need_client(thing)
+        admin: Any = import_module("confluent_kafka.admin")
+        self._thing = thing
+        self._brokers = settings["bootstrap.servers"]
+        self.complaints = Complaints(thing)
+        self._admin = made(thing, admin.AdminClient, {**QUIET, **settings, "error_cb": self.complaints})
+
+    def names(self) -> list[str]:
+        """All topics that may be seen, but for Kafka's own."""
+        self._admin.poll(0)
+        return sorted(name for name in self._admin.list_topics(timeout=ANSWER_S).topics if not name.startswith("__"))
+
+    def described(self, names: Iterable[str]) -> dict[str, Topic]:
+        """What each topic is, or why that cannot be told."""
+        kafka: Any = import_module("confluent_kafka")
+        if not (wanted := list(names)):
+            return {}
+        told: dict[str, Topic] = {}
+        asked = self._admin.describe_topics(
+            kafka.TopicCollection(wanted), include_authorized_operations=True, request_timeout=ANSWER_S
+        )
+        for name, answer in asked.items():
+            try:
+                one = answer.result()
+                rights = {right.name for right in one.authorized_operations or ()}
+                told[name] = Topic(str(one.topic_id), len(one.partitions), rights)
+            except kafka.KafkaException as error:
+                if error.args[0].code() < 0:  # the client's own: no answer
+                    raise
+                told[name] = Topic(error=error.args[0].name(), told=error.args[0].str())
+        return told
+
+    def offsets(self, starts: Mapping[Partition, Start], committed: bool = True) -> dict[Partition, int]:
+        """The offset that each start stands for; a time after the last record is the end."""
+        specs: Any = import_module("confluent_kafka.admin").OffsetSpec
+        asked: dict[Partition, Any] = {}
+        for partition, start in starts.items():
+            if isinstance(start, float):
+                asked[partition] = specs.for_timestamp(round(start * 1000))
+            elif isinstance(start, str):
+                asked[partition] = specs.latest() if start == "latest" else specs.earliest()
+        found = self._list_offsets(asked, committed)
+        found |= self._list_offsets({one: specs.latest() for one, offset in found.items() if offset < 0}, committed)
+        return {partition: start for partition, start in starts.items() if isinstance(start, int)} | found
+
+    def _list_offsets(self, asked: Mapping[Partition, Any], committed: bool) -> dict[Partition, int]:
+        kafka: Any = import_module("confluent_kafka")
+        if not asked:
+            return {}
+        level = kafka.IsolationLevel.READ_COMMITTED if committed else kafka.IsolationLevel.READ_UNCOMMITTED
+        answers = self._admin.list_offsets(
+            {kafka.TopicPartition(*partition): spec for partition, spec in asked.items()},
+            isolation_level=level,
+            request_timeout=ANSWER_S,
+        )
+        return {(one.topic, one.partition): answer.result().offset for one, answer in answers.items()}
+
+    def check(self, names: Iterable[str], right: str) -> None:
+        """Raise an InputError unless a broker answers and each topic is there with this right (READ, WRITE)."""
+        self.answer(lambda: self._admin.list_topics(timeout=1.0))  # tells a wrong password sooner than others
+        for name, topic in self.answer(lambda: self.described(names)).items():
+            why = None
+            if "UNKNOWN_TOPIC" in topic.error:
+                why = "the cluster has no such topic"
+            elif "AUTHORIZATION" in topic.error or (topic.rights and right not in topic.rights):
+                why = f"no right to {right.lower()} it"
+            elif topic.error:
+                why = topic.told
+            if why:
+                raise InputError(f"{self._thing}: topic {name!r}: {why}")
+
+    def answer(self, question: Callable[[], Answer]) -> Answer:
+        """What the cluster answers; an InputError if no broker does within some seconds, or none takes the login."""
+        kafka: Any = import_module("confluent_kafka")
+        deadline_s = time.monotonic() + CHECK_S
+        while True:
+            try:
+                return question()
+            except kafka.KafkaException as error:
+                self._admin.poll(0)
+                for name in ("_AUTHENTICATION", "_SSL"):
+                    if told := self.complaints.last.get(name):
+                        raise InputError(f"{self._thing}: {told}") from None
+                if time.monotonic() > deadline_s:
+                    why = self.complaints.last.get("_RESOLVE") or error.args[0].str()
+                    where = f"no broker answers at {self._brokers} within {CHECK_S:g} s"
+                    raise InputError(f"{self._thing}: {where}; {why}") from None

@@ -1,0 +1,449 @@
+"""The Kafka sink on a broker of the tests' own: a reader with `read_committed` sees one history, whatever happens."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from penstock.errors import EngineError, InputError
+from penstock.sinks import KafkaSink
+from penstock.sinks import kafka as at_work
+from penstock.sinks.kafka_publisher import Lost, Markers, Publisher
+
+from ...services import free_port
+from ...services.kafka import USERS, Kafka
+from .playing import Attempt, Death, Engine, Replica
+
+STEPS = ("staged", "prepared by one", "prepared", "decided", "publishing", "marking", "published", "committed by one")
+FOR_ALL = ("decided", "publishing", "marking", "published")  # steps at which one committer differs
+
+
+@pytest.fixture
+def topic(kafka: Kafka) -> str:
+    return kafka.create(f"out-{uuid.uuid4().hex[:8]}", partitions=2)
+
+
+def seen(kafka: Kafka, topic: str, partitions: int = 2) -> list[Any]:
+    """All messages of a topic, as a reader with `read_committed` has them."""
+    ours = {"bootstrap.servers": kafka.address, "group.id": "test", "isolation.level": "read_committed"}
+    reader = Consumer({**ours, "enable.partition.eof": True, "auto.offset.reset": "earliest", "log_level": 0})
+    reader.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
+    found, ended = [], set()
+    while len(ended) < partitions:
+        message = reader.poll(30)
+        assert message is not None
+        if message.error():
+            ended.add(message.partition())
+        else:
+            found.append(message)
+    reader.close()
+    return found
+
+
+def told(messages: list[Any]) -> list[tuple[str, Any]]:
+    """Id and event of each."""
+    return sorted((dict(one.headers())["penstock-id"].decode(), json.loads(one.value())) for one in messages)
+
+
+@pytest.fixture(params=[None, 1], ids=["by part", "whole"])
+def engine(request: pytest.FixtureRequest, kafka: Kafka, topic: str, tmp_path: Path) -> Any:
+    def make() -> KafkaSink:
+        return KafkaSink(kafka.address, topic, level="committed", committer=request.param, key="n")
+
+    return Engine(make, tmp_path / "sink", run=topic)
+
+
+def dies(engine: Engine, attempt: Attempt, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Go on with the attempt until that step of its checkpoint, and no further."""
+    engine.feed(attempt, 6)
+    if step == "staged":
+        return
+    parts = engine.prepare(attempt, 1 if step == "prepared by one" else None)
+    if step in ("prepared by one", "prepared"):
+        return
+    engine.decide(attempt, parts)
+    if step == "decided":
+        return
+    with monkeypatch.context() as patch:
+        if step == "publishing":
+            patch.setattr(Publisher, "_produce", interrupted(Publisher._produce))
+        if step == "marking":
+            patch.setattr(Publisher, "_mark", interrupted(lambda *_: None))
+        if step == "published":
+            patch.setattr(at_work.staging, "remove", interrupted(lambda *_: None))
+        with suppress(Death):
+            engine.commit(attempt, 1 if step == "committed by one" else None)
+
+
+def interrupted(work: Callable[..., Any]) -> Callable[..., Any]:
+    """Does it, and dies."""
+
+    def call(*given: Any) -> Any:
+        work(*given)
+        raise Death
+
+    return call
+
+
+def goes_on(engine: Engine, old: Attempt) -> None:
+    """A straggler does all that it could still do, and takes for its own what the next attempt commits."""
+    old.contexts[0].event_ids = ("late",)
+    old.sinks[0].process_many([{"n": -1}])
+    old.sinks[0].prepare(engine.checkpoint + 1)
+    for sink, context in zip(old.sinks, old.contexts, strict=True):
+        context.parts = engine.parts
+        with suppress(EngineError):
+            sink.commit(engine.checkpoint)
+
+
+@pytest.mark.parametrize(
+    ("engine", "step"),
+    [*((None, step) for step in STEPS), *((1, step) for step in STEPS if step in FOR_ALL)],
+    indirect=["engine"],
+)
+def test_a_death_at_any_step_leaves_one_history(
+    engine: Engine, kafka: Kafka, topic: str, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where another number of replicas goes on, and the dead of the first attempt walk on, at any step of it."""
+    first = engine.start(pool=2)
+    engine.complete(first)
+    dies(engine, first, step, monkeypatch)
+    second = engine.start(pool=1)
+    goes_on(engine, first)
+    engine.feed(second, 4)
+    parts = engine.prepare(second)
+    engine.decide(second, parts)
+    goes_on(engine, first)
+    engine.commit(second)
+    second.checkpoint += 1
+    engine.complete(second)
+    for attempt in (first, second):
+        attempt.close()
+    found = told(seen(kafka, topic))
+    assert found == sorted(engine.history, key=lambda one: one[0])
+    assert sorted(event["n"] for _, event in found) == list(range(engine.cursor))
+
+
+def test_checkpoints_given_up_prepared_ahead_and_other_pools(engine: Engine, kafka: Kafka, topic: str) -> None:
+    attempt = engine.start(pool=3)
+    engine.give_up(attempt, most=1)
+    engine.complete(attempt)
+    engine.feed(attempt, 6)
+    engine.decide(attempt, engine.prepare(attempt))
+    attempt.checkpoint += 1
+    engine.feed(attempt, 6)
+    parts = engine.prepare(attempt)  # before the last one is told
+    engine.commit(attempt)
+    engine.decide(attempt, parts)
+    attempt.close()
+    engine.complete(again := engine.start(pool=4))
+    again.close()
+    assert told(seen(kafka, topic)) == sorted(engine.history, key=lambda one: one[0])
+    assert not list((again.contexts[0].folder).glob("*"))
+
+
+def test_nothing_is_seen_before_it_is_committed_and_a_key_keeps_its_order(
+    engine: Engine, kafka: Kafka, topic: str
+) -> None:
+    attempt = engine.start(pool=1)
+    engine.feed(attempt, 6)
+    parts = engine.prepare(attempt)
+    assert seen(kafka, topic) == []
+    engine.decide(attempt, parts)
+    engine.commit(attempt)
+    attempt.checkpoint += 1
+    for _ in range(2):
+        attempt.cursor = 0
+        engine.complete(attempt)
+    attempt.close()
+    by_key: dict[bytes, list[str]] = {}
+    for one in seen(kafka, topic):
+        by_key.setdefault(one.key(), []).append(one.value())
+    assert {key: len(several) for key, several in by_key.items()} == {str(n).encode(): 3 for n in range(6)}
+
+
+def test_the_parts_of_one_committer_are_seen_together(kafka: Kafka, topic: str, tmp_path: Path) -> None:
+    engine = Engine(lambda: KafkaSink(kafka.address, topic, level="committed", committer=1), tmp_path / "s", run=topic)
+    attempt = engine.start(pool=3)
+    engine.feed(attempt, 6)
+    engine.decide(attempt, engine.prepare(attempt))
+    engine.commit(attempt, 1)  # the first of them publishes for all
+    assert len(seen(kafka, topic)) == 6
+    engine.commit(attempt)
+    attempt.close()
+    assert len(seen(kafka, topic)) == 6
+
+
+def test_another_committer_goes_on_where_the_first_was(kafka: Kafka, topic: str, tmp_path: Path) -> None:
+    """From parts to one committer and back, with a decision that was never published in between."""
+    committer: int | None = None
+    engine = Engine(
+        lambda: KafkaSink(kafka.address, topic, level="committed", committer=committer), tmp_path / "s", run=topic
+    )
+    for number in (None, 1, None):
+        committer = number
+        attempt = engine.start()
+        engine.complete(attempt)
+        engine.feed(attempt, 4)
+        engine.decide(attempt, engine.prepare(attempt))
+        attempt.close()
+    engine.start().close()
+    assert told(seen(kafka, topic)) == sorted(engine.history, key=lambda one: one[0])
+
+
+def test_a_straggler_is_told_so_and_one_that_was_only_fenced_goes_on(kafka: Kafka, topic: str, tmp_path: Path) -> None:
+    engine = Engine(lambda: KafkaSink(kafka.address, topic, level="committed"), tmp_path / "s", run=topic)
+    attempt = engine.start(pool=1)
+    engine.complete(attempt)
+    thief = KafkaSink(kafka.address, topic, level="committed")
+    thief.open(attempt.contexts[0])
+    thief._publisher.fence()  # type: ignore[union-attr]
+    engine.complete(attempt)
+    thief.close()
+    engine.start(pool=1).close()
+    goes_on(engine, attempt)
+    with pytest.raises(EngineError, match=f"^penstock-{topic}-end-0: must be published by attempt 2 or a later one"):
+        attempt.sinks[0].commit(9)
+    attempt.close()
+    assert told(seen(kafka, topic)) == sorted(engine.history, key=lambda one: one[0])
+
+
+def test_markers_that_cannot_be_read_at_first_are_read_before_anything_is_published(
+    kafka: Kafka, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its id is taken away just after it has published, and no broker answers when it wants to know how far it was."""
+    engine = Engine(lambda: KafkaSink(kafka.address, topic, level="committed"), tmp_path / "s", run=topic)
+    attempt = engine.start(pool=1)
+    engine.complete(attempt)
+    dies(engine, attempt, "published", monkeypatch)
+    attempt.sinks[0]._publisher.close()
+    read, lost = Markers.read, []
+
+    def fails_first(self: Markers) -> Any:
+        if not lost:
+            lost.append(1)
+            raise Lost("away")
+        return read(self)
+
+    monkeypatch.setattr(Markers, "read", fails_first)
+    engine.commit(attempt)
+    attempt.close()
+    assert lost
+    assert told(seen(kafka, topic)) == sorted(engine.history, key=lambda one: one[0])
+
+
+@pytest.mark.parametrize(
+    ("code", "raised"), [("REQUEST_TIMED_OUT", Lost), ("CLUSTER_AUTHORIZATION_FAILED", InputError)]
+)
+def test_a_busy_broker_that_does_not_make_the_topic_of_markers_in_time_is_asked_again(
+    code: str, raised: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker under load answered that it was too late, and a recovery took that for a refusal."""
+    answer: Future[None] = Future()
+    answer.set_exception(KafkaException(KafkaError(getattr(KafkaError, code))))
+    monkeypatch.setattr("confluent_kafka.admin.AdminClient", lambda _: SimpleNamespace(create_topics=lambda _: made))
+    made = {"out-checkpoints": answer}
+    with pytest.raises(raised, match=code):
+        Markers("kafka sink 'out'", {"bootstrap.servers": "none"}, "out-checkpoints", ("r", "end")).make()
+
+
+def test_what_a_dead_process_has_in_its_transaction_is_taken_back(kafka: Kafka, topic: str, tmp_path: Path) -> None:
+    """It is still open when the next attempt begins, as if the process hung, and then goes on and commits."""
+    engine = Engine(lambda: KafkaSink(kafka.address, topic, level="committed"), tmp_path / "s", run=topic)
+    attempt = engine.start(pool=1)
+    engine.complete(attempt)
+    engine.feed(attempt, 3)
+    engine.decide(attempt, engine.prepare(attempt))
+    reached, go_on, ended = threading.Event(), threading.Event(), []
+    publisher = attempt.sinks[0]._publisher
+    mark = publisher._mark
+
+    def hang(marks: Any) -> None:
+        publisher._producer.flush()
+        reached.set()
+        go_on.wait(60)
+        mark(marks)
+
+    publisher._mark = hang
+
+    def commit() -> None:
+        try:
+            engine.commit(attempt)
+        except EngineError as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=commit)
+    thread.start()
+    assert reached.wait(30)
+    engine.complete(again := engine.start(pool=1))
+    publisher._mark = mark
+    go_on.set()
+    thread.join(60)
+    assert len(ended) == 1
+    attempt.close()
+    again.close()
+    assert told(seen(kafka, topic)) == sorted(engine.history, key=lambda one: one[0])
+
+
+def test_messages_have_key_headers_id_and_run(kafka: Kafka, topic: str) -> None:
+    sink = KafkaSink(
+        kafka.address, topic, key=lambda event: event["word"], headers=lambda event: {"kind": "count", "n": event["n"]}
+    )
+    sink.check()
+    sink.open(Replica(run="r1", event_ids=("7.0", "7.1")))
+    sink.process_many([{"word": "über", "n": 1}, {"word": None, "n": 2}])
+    sink.prepare(1)
+    found = {one.headers()[0][1]: one for one in seen(kafka, topic)}
+    sink.close()
+    first, second = found[b"7.0"], found[b"7.1"]
+    assert (first.key(), json.loads(first.value())) == ("über".encode(), {"word": "über", "n": 1})
+    assert first.headers() == [("penstock-id", b"7.0"), ("penstock-run", b"r1"), ("kind", b"count"), ("n", b"1")]
+    assert second.key() is None
+
+
+def test_a_full_queue_holds_the_replica_back_and_loses_nothing(kafka: Kafka, topic: str) -> None:
+    sink = KafkaSink(kafka.address, topic, settings={"queue.buffering.max.messages": 10, "linger.ms": 20})
+    sink.open(about := Replica())
+    about.event_ids = tuple(map(str, range(200)))
+    sink.process_many(list(range(200)))
+    sink.prepare(1)
+    assert sorted(event for _, event in told(seen(kafka, topic))) == list(range(200))
+    sink.close()
+
+
+def test_a_message_that_is_too_large_is_said(kafka: Kafka, topic: str, tmp_path: Path) -> None:
+    sink = KafkaSink(kafka.address, topic, settings={"message.max.bytes": 2_000_000})
+    sink.open(Replica(event_ids=("1",)))
+    sink.process("x" * 1_500_000)
+    with pytest.raises(EngineError, match=f"kafka sink .{topic}. at .*: a message could not be .*; MSG_SIZE"):
+        sink.prepare(1)
+    with pytest.raises(EngineError, match="MSG_SIZE_TOO"):
+        sink.close()
+
+
+def test_a_broker_that_dies_while_a_part_is_published_is_waited_for(
+    kafka: Kafka, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both levels: it is killed when half of a transaction is out, and comes back."""
+    engine = Engine(lambda: KafkaSink(kafka.address, topic, level="committed"), tmp_path / "s", run=topic)
+    attempt = engine.start(pool=1)
+    engine.complete(attempt)
+    direct = KafkaSink(kafka.address, topic + "-direct")
+    kafka.create(topic + "-direct", partitions=2)
+    direct.open(about := Replica(event_ids=("1",)))
+    direct.process("before")
+    engine.feed(attempt, 300)
+    engine.decide(attempt, engine.prepare(attempt))
+    produce, deaths = Publisher._produce, []
+
+    def killed(self: Publisher, messages: Any) -> None:
+        produce(self, messages)
+        if not deaths:
+            self._producer.flush()
+            kafka.kill()
+            deaths.append(threading.Timer(1.0, kafka.start))
+            deaths[0].start()
+
+    monkeypatch.setattr(Publisher, "_produce", killed)
+    thread = threading.Thread(target=engine.commit, args=(attempt,))
+    thread.start()
+    about.event_ids = ("2",)
+    direct.process("meanwhile")
+    thread.join(120)
+    deaths[0].join(120)
+    direct.prepare(1)
+    attempt.close()
+    direct.close()
+    assert told(seen(kafka, topic)) == sorted(engine.history, key=lambda one: one[0])
+    assert {event for _, event in told(seen(kafka, topic + "-direct"))} == {"before", "meanwhile"}
+
+
+def test_a_broker_that_stays_away_is_given_up(tmp_path: Path) -> None:
+    nowhere = f"127.0.0.1:{free_port()}"
+    sink = KafkaSink(nowhere, "out", patience_s=1.0)
+    sink.open(Replica(event_ids=("1",)))
+    sink.process("x")
+    started_s = time.monotonic()
+    with pytest.raises(EngineError, match=r"kafka sink .out. at 127.0.0.1:.*_MSG_TIMED_OUT"):
+        sink.prepare(1)
+    assert time.monotonic() - started_s < 30
+    with suppress(EngineError):
+        sink.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"topic": "none"}, "kafka sink 'none': topic 'none': the cluster has no such topic"),
+        ({"user": "stranger", "password": USERS["stranger"]}, "no right to write it"),
+        ({"user": "stranger", "password": "hush"}, "uthentication"),
+    ],
+    ids=["topic", "right", "password"],
+)
+def test_what_cannot_be_is_said_before_the_run(given: dict[str, str], said: str, kafka: Kafka, topic: str) -> None:
+    settings: dict[str, str] = {}
+    if "user" in given:
+        settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "PLAIN", "sasl.username": given["user"]}
+        settings["sasl.password"] = given["password"]
+    address = kafka.sasl_address if settings else kafka.address
+    with pytest.raises(InputError) as caught:
+        KafkaSink(address, given.get("topic", topic), settings=settings).check()
+    assert said in str(caught.value)
+    assert given.get("password", "hush") not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("kafka://host:9092", "kafka sink: must be kafka://host:port/topic"),
+        ("kafka://me:hush@host:9092/t", "a login is not part of the URL's host"),
+        ("kafka://host/t?levle=committed", "'levle' must be one of level, key, committer, patience_s, or a setting"),
+        ("kafka://host/t?level=committed&committer=2", "committer must be 1, with level committed, or none; got 2"),
+        ("kafka://host/t?committer=1", "committer must be 1, with level committed, or none; got 1"),
+        ("kafka://host/t?level=latest", "level latest would take back what is in the topic already"),
+        ("kafka://host/t?level=once", "level must be one of at_least_once, latest, committed; got 'once'"),
+        ("kafka://host/t?committer=x", "kafka sink 't': invalid literal for int"),
+    ],
+)
+def test_urls_that_cannot_be(url: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        KafkaSink.from_url(url)
+    assert said in str(caught.value)
+    assert "hush" not in str(caught.value)
+
+
+def test_a_sink_that_waits_for_a_slow_broker_takes_no_core(kafka: Kafka, topic: str) -> None:
+    """Two sinks under a full load took both cores while they waited, and the broker on the same machine got none.
+
+    Idempotent, librdkafka has five requests on their way at most and polls without a pause while more is to be sent.
+    """
+    sink, context = KafkaSink(kafka.address, topic, key=str), Replica(event_ids=("0",))
+    sink.open(context)
+    sink.process_many(["connected"])
+    sink.prepare(1)
+    with kafka.paused():
+        context.event_ids = tuple(map(str, range(9000)))
+        sink.process_many([{"key": number} for number in range(9000)])
+        time.sleep(0.2)
+        began_s = time.process_time()
+        time.sleep(1)
+        used_s = time.process_time() - began_s
+    sink.close()
+    assert used_s < 0.4
+    assert len(seen(kafka, topic)) == 9001
+
+
+def test_a_sink_gets_nothing_before_it_is_opened() -> None:
+    with pytest.raises(RuntimeError, match="opened before"):
+        KafkaSink("host", "out").process("x")
