@@ -16,8 +16,20 @@ if TYPE_CHECKING:
     from penstock.errors import EngineError, InputError, PenstockError, TopologyError
     from penstock.policy.base import Plan, Policy, Target
     from penstock.simulator import Scenario, compare, simulate
-    from penstock.sinks import CollectSink, DatabaseSink, QueueSink, collected, published
-    from penstock.sources import FileSource, Source, TraceSource
+    from penstock.sinks import CollectSink, DatabaseSink, KafkaSink, QueueSink, collected, published
+    from penstock.sinks.base import Recovery
+    from penstock.sources import (
+        Avro,
+        FileSource,
+        KafkaRecord,
+        KafkaSource,
+        Polled,
+        Protobuf,
+        Reader,
+        Slot,
+        Source,
+        TraceSource,
+    )
     from penstock.topology import Context, To, Topology
     from penstock.workload import Trace, constant, load_trace, made_trace
 
@@ -29,14 +41,27 @@ _PLACES = {
     "errors": ("EngineError", "InputError", "PenstockError", "TopologyError"),
     "policy.base": ("Plan", "Policy", "Target"),
     "simulator": ("Scenario", "compare", "simulate"),
-    "sinks": ("CollectSink", "DatabaseSink", "QueueSink", "collected", "published"),
-    "sources": ("FileSource", "Source", "TraceSource"),
+    "sinks": ("CollectSink", "DatabaseSink", "KafkaSink", "QueueSink", "collected", "published"),
+    "sinks.base": ("Recovery",),
+    "sources": (
+        "Avro",
+        "FileSource",
+        "KafkaRecord",
+        "KafkaSource",
+        "Polled",
+        "Protobuf",
+        "Reader",
+        "Slot",
+        "Source",
+        "TraceSource",
+    ),
     "topology": ("Context", "To", "Topology"),
     "workload": ("Trace", "constant", "load_trace", "made_trace"),
 }
 _PLACE_OF = {name: f"penstock.{place}" for place, names in _PLACES.items() for name in names}
 
 __all__ = [
+    "Avro",
     "CollectSink",
     "Context",
     "DatabaseSink",
@@ -45,13 +70,21 @@ __all__ = [
     "EngineError",
     "FileSource",
     "InputError",
+    "KafkaRecord",
+    "KafkaSink",
+    "KafkaSource",
     "PenstockError",
     "Plan",
     "Policy",
+    "Polled",
+    "Protobuf",
     "QueueSink",
+    "Reader",
+    "Recovery",
     "Run",
     "RunOptions",
     "Scenario",
+    "Slot",
     "Source",
     "Target",
     "To",

@@ -120,10 +120,19 @@ def test_the_options_in_a_page_are_those_of_the_command_line(page: str) -> None:
     nested = [one for command in commands.values() for one in getattr(command, "commands", {}).values()]
     several = [*commands.values(), *nested]
     known = {option for command in several for parameter in command.params for option in parameter.opts}
-    text = re.sub(r"spark-submit --[a-z-]+", "", (ROOT / page).read_text())  # an option of Spark's
+    others = r"spark-submit --[a-z-]+|`python [^`]+`"  # options of Spark's, and of benchmarks and experiments
+    text = re.sub(others, "", (ROOT / page).read_text())
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
     assert named <= known
     assert commands.keys() == {"run", "simulate", "compare", "report", "demo", "train", "backtest", "cluster"}
+
+
+def test_benchmarks_and_experiments_have_the_options_that_the_readme_gives_them() -> None:
+    commands = re.findall(r"`python (?:-m )?(benchmarks/\w+\.py|experiments)([^`]*)`", (ROOT / "README.md").read_text())
+    assert len(commands) > 10
+    for program, rest in commands:
+        source = ROOT / (program if program.endswith(".py") else f"{program}/__main__.py")
+        assert all(f'"{option}"' in source.read_text() for option in re.findall(r"--[a-z-]+", rest)), program
 
 
 def test_the_page_on_the_simulator_does_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from penstock.apps import APPS, AppOptions, PayloadOptions, SinkFactory, find_app, load_topology
 from penstock.common.names import one_of
 from penstock.errors import InputError
 from penstock.grouping.names import GROUPINGS
 from penstock.grouping.spec import parse_grouping
-from penstock.sinks import DatabaseSink, QueueSink
-from penstock.sources import FileSource, Source, TraceSource
+from penstock.sinks import DatabaseSink, KafkaSink, QueueSink
+from penstock.sources import FileSource, KafkaSource, Source, TraceSource
 from penstock.topology import Topology
+from penstock.topology.operator import Process
 from penstock.workload import Trace
 from penstock.workload.data import data_folder
 
@@ -26,7 +28,7 @@ class Deployment:
     pools: Mapping[str, int] = field(default_factory=dict)  # by operator
     service_ms: Mapping[str, float] = field(default_factory=dict)  # by operator, of shipped applications
     grouping: str | None = None  # of operators without a key
-    sink: str | None = None  # for the sinks of shipped applications: a database's URL, or a queue's
+    sink: str | None = None  # where what comes out goes: URL of a database, a queue or a topic
     events: Path | None = None  # a file of events, or a folder of real ones for a shipped application
     seed: int = 0
 
@@ -37,6 +39,17 @@ class Deployment:
         built = self._own() if ":" in self.app else self._shipped(folder)
         built.check()
         return built
+
+    def sources(self, urls: Sequence[str]) -> dict[str, Source]:
+        """What feeds each source, from `URL`, or `name=URL` where there are several."""
+        names = tuple(self.topology(Path()).sources)
+        found: dict[str, Source] = {}
+        for given in urls:
+            name, sign, url = given.partition("=") if given.split("=")[0] in names else ("", "", given)
+            if not sign and len(names) > 1:
+                raise InputError(f"source: must be NAME=URL, with NAME one of {', '.join(names)}; got {given!r}")
+            found[name or names[0]] = source_at(url)
+        return found
 
     def source(self, trace: Trace) -> Source:
         """The trace with the application's events, or with those of the user's file."""
@@ -53,28 +66,45 @@ class Deployment:
     def _own(self) -> Topology:
         if self.service_ms:
             raise InputError("service_ms is for the shipped applications; your own operators take the time they take")
-        return load_topology(self.app, grouping=self.grouping, pools=self.pools)
+        built = load_topology(self.app, grouping=self.grouping, pools=self.pools)
+        if self.sink is not None:
+            ends = [built[name][built[name].outputs[0]] for name in built.sinks]
+            built.operator("sink", sink_at(self.sink, "events", 0.0), inputs=ends)
+        return built
 
     def _shipped(self, folder: Path) -> Topology:
-        options = AppOptions(
+        return find_app(self.app).build(self._options(folder))
+
+    def _options(self, folder: Path) -> AppOptions:
+        return AppOptions(
             sink=self._sinks(folder),
             service_ms=self.service_ms,
             pools=self.pools,
             grouping=self.grouping,
             seed=self.seed,
         )
-        return find_app(self.app).build(options)
 
     def _sinks(self, folder: Path) -> SinkFactory:
-        """A table or a queue for each sink, by its name; a broker that the user named is tried at once."""
-        if not find_app(self.app).publishes and not (self.sink or "").startswith("amqp"):
-            url = self.sink or f"sqlite:///{folder / 'events.db'}"
-            return lambda name, service_ms: DatabaseSink(url, name, service_ms=service_ms)
+        """A table, a queue or a topic for each sink, by its name."""
+        if find_app(self.app).publishes and not (self.sink or "").startswith("kafka:"):
+            queue = self.sink or f"sqlite:///{folder / 'queue.db'}"
+            return lambda name, service_ms: QueueSink(queue, name, service_ms=service_ms)
+        url = self.sink or f"sqlite:///{folder / 'events.db'}"
+        return lambda name, service_ms: sink_at(url, name, service_ms)
 
-        def queue(name: str, service_ms: float) -> QueueSink:
-            sink = QueueSink(self.sink or f"sqlite:///{folder / 'queue.db'}", name, service_ms=service_ms)
-            if self.sink is not None:
-                sink.check()
-            return sink
 
-        return queue
+def source_at(url: str) -> Source:
+    """What a URL stands for: `kafka://host:9092/topic?group=…`."""
+    if urlsplit(url).scheme != "kafka":
+        raise InputError(f"source: must be a URL such as kafka://host:9092/topic; got {url!r}")
+    return KafkaSource.from_url(url)
+
+
+def sink_at(url: str, name: str, service_ms: float) -> Process:
+    """What a URL stands for: a topic of Kafka, a queue of RabbitMQ, or the table of that name in a database."""
+    scheme = urlsplit(url).scheme
+    if scheme == "kafka":
+        return KafkaSink.from_url(url)
+    if scheme.startswith("amqp"):
+        return QueueSink(url, name, service_ms=service_ms)
+    return DatabaseSink(url, name, service_ms=service_ms)

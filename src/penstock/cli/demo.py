@@ -25,10 +25,10 @@ def demo(
     """The Twitter application of the PSPS paper under two hours of bursty traffic, squeezed into two minutes."""
     with clear_errors():
         from penstock.apps.deployment import Deployment  # these, and Spark, take their time to load
-        from penstock.control.analyze import DAY_S
         from penstock.elastic import Elastic
         from penstock.engine.options import RunOptions
         from penstock.engine.run import Run
+        from penstock.workload import DAY_S
 
         if not 0 < seconds < math.inf:
             raise InputError(f"--seconds must be above 0; got {seconds:g}")

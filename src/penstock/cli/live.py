@@ -19,8 +19,8 @@ from rich.text import Text
 from penstock.control.step import LoopState
 from penstock.elastic import Elastic
 from penstock.metrics.counters import OperatorCounters, RunCounters
+from penstock.metrics.paper import PUBLISHED
 from penstock.metrics.rows import ManagerRow, WorkerRow
-from penstock.report.run import PUBLISHED
 
 REFRESH_S = 0.5
 LINE_EVERY_S = 10.0
@@ -86,6 +86,10 @@ def _line(run: Elastic, last: RunCounters, now: RunCounters) -> str:
     text = f"{elapsed:5.0f} s  sent {sent:,}{of}  {rate:,.0f}/s  latency p50/p99 {latency}"
     active = sum(len(one.active) for one in now.operators.values())
     text += f"  replicas {active}  backlog {sum(one.backlog for one in now.operators.values()):,}"
+    if lag := sum(now.lag.values()):
+        text += f"  outside {lag:,}"
+    if (last_one := run.run.checkpoint_status()).committed:
+        text += f"  checkpoint {last_one.committed} ({1000 * last_one.took_s:.0f} ms)"
     if run.loop is not None and (seen := run.loop.state.seen) is not None and seen.forecast is not None:
         text += "  forecast " + ", ".join(f"{rates[0]:,.0f}/s" for rates in seen.forecast.rates.values())
     workers = _workers(run)
@@ -261,7 +265,8 @@ def headline(summary: Mapping[str, Any]) -> str:
         f"{summary['events']:,} events sent, {summary['processed']:,} processed, {dropped:,} dropped, "
         f"{summary['repeated']:,} repeated; "
         f"latency p50 {_shown(latency['p50'], 0)} ms, p99 {_shown(latency['p99'], 0)} ms; "
-        f"{summary['duration_s']:.0f} s, {summary['restarts']} restarts"
+        f"{summary['duration_s']:.0f} s, {summary['restarts']} restarts, "
+        f"{summary['checkpoints']['committed']} checkpoints"
     )
 
 

@@ -9,6 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from penstock.errors import InputError
+from penstock.workload import Trace, constant, load_trace
+
+DEFAULT_DURATION_S = 60.0
 
 AppArgument = Annotated[str, typer.Argument(metavar="APP", help="A shipped application, or module:topology.")]
 TraceFile = Annotated[Path | None, typer.Option("--trace", help="CSV with time_s,rate.")]
@@ -34,6 +37,19 @@ EventsFile = Annotated[Path | None, typer.Option(help="A file of events, or a fo
 Seed = Annotated[int, typer.Option(help="Of everything that is drawn at random.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the results here; - for the screen.")]
 HtmlFile = Annotated[Path | None, typer.Option("--html", help="Write a report with plots here.")]
+
+
+def read_input(
+    trace: Path | None, rate: float | None, duration_s: float | None, mean_rate: float | None, speedup: float
+) -> Trace | None:
+    """A file's trace as it is, or a constant rate; None where neither was given."""
+    if trace is not None and rate is not None:
+        raise InputError("give either --trace FILE or --rate R, not both")
+    if rate is None:
+        return None if trace is None else load_trace(trace)
+    if mean_rate is not None or speedup != 1.0:
+        raise InputError("--mean-rate and --speedup change a trace; with --rate there is none")
+    return constant(rate, DEFAULT_DURATION_S if duration_s is None else duration_s)
 
 
 def parse_pairs(option: str, text: str | None, kind: Callable[[str], Any]) -> dict[str, Any]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
+import shutil
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,16 +17,17 @@ import typer
 from penstock.cli import options as given
 from penstock.cli.console import clear_errors, console, write_text
 from penstock.errors import InputError
-from penstock.workload import Trace, constant, load_trace, played
+from penstock.workload import Trace, played
 
 if TYPE_CHECKING:
     from penstock.elastic import Elastic
 
-DEFAULT_DURATION_S = 60.0
-
 
 def run(
     topology: given.AppArgument,
+    source: Annotated[
+        list[str] | None, typer.Option(help="kafka://host:9092/topic?…; NAME=URL where there are several.")
+    ] = None,
     trace: given.TraceFile = None,
     rate: given.Rate = None,
     duration: given.Duration = None,
@@ -48,10 +51,10 @@ def run(
     workers: Annotated[str | None, typer.Option(help="With --cluster: how many, as 4 or 2..8.")] = None,
     conf: Annotated[list[str] | None, typer.Option(help="A Spark setting, as KEY=VALUE; may be repeated.")] = None,
     properties_file: Annotated[Path | None, typer.Option(help="Spark settings, a key and a value on a line.")] = None,
-    checkpoint_every: Annotated[float, typer.Option(help="Length of a real-time batch, seconds.")] = 300.0,
+    checkpoint_every: Annotated[float, typer.Option(help="Seconds from checkpoint to checkpoint.")] = 10.0,
     events: given.EventsFile = None,
     sink: Annotated[
-        str | None, typer.Option(help="For the shipped apps' sinks: a database's URL, or a queue's (amqp://…).")
+        str | None, typer.Option(help="Where results go: URL of a database, a topic (kafka://…) or a queue (amqp://…).")
     ] = None,
     store: Annotated[str | None, typer.Option(help="Where metrics go: a file or a database URL.")] = None,
     seed: given.Seed = 0,
@@ -59,18 +62,20 @@ def run(
     json_file: given.JsonFile = None,
     html: given.HtmlFile = None,
 ) -> None:
-    """Run a topology on Spark under a trace or a constant rate."""
+    """Run a topology on Spark: on a stream of Kafka, under a trace, or at a constant rate."""
     with clear_errors():
         from penstock.apps.deployment import Deployment  # these, and Spark, take their time to load
-        from penstock.control.analyze import DAY_S
         from penstock.elastic import Elastic, ElasticWorkers
         from penstock.engine.options import RunOptions
         from penstock.engine.run import Run
+        from penstock.workload import DAY_S
 
         if workers is not None and cluster is None:
             raise InputError("--workers needs --cluster local or spark://HOST:PORT")
         with run_folder(topology, resume) as folder:
-            input_ = trace_of(trace, rate, duration, mean_rate, speedup)
+            if source and (trace is not None or rate is not None):
+                raise InputError("give one of --source URL, --trace FILE and --rate R")
+            input_ = None if source else trace_of(trace, rate, duration, mean_rate, speedup)
             deployment = Deployment(
                 app=topology,
                 pools=given.parse_pairs("--pool", pool, int),
@@ -94,8 +99,11 @@ def run(
                 on = ElasticWorkers(built, workers or "2..4", cluster=cluster, expected=input_, folder=folder)
                 options = on.options(options)
             first = given.parse_pairs("--replicas", replicas, int)
+            feeds = deployment.source(input_) if input_ is not None else deployment.sources(source or ())
+            run_ = Run(built, feeds, replicas=first, options=options)
+            run_.check()
             live = Elastic(
-                Run(built, deployment.source(input_), replicas=first, options=options),
+                run_,
                 policy,
                 td_s=td,
                 forecaster=forecaster,
@@ -107,21 +115,17 @@ def run(
                 workers=on,
                 settings={"speedup": speedup, "grouping": grouping, "seed": seed},
             )
-        drive(live, topology, json_file, html)
+        drive(live, topology, json_file, html, duration if source else None)
 
 
 def trace_of(
     trace: Path | None, rate: float | None, duration_s: float | None, mean_rate: float | None, speedup: float
 ) -> Trace:
     """The trace as it will be played: a file's, rescaled, compressed and cut, or a constant rate."""
-    if (trace is None) == (rate is None):
-        raise InputError("give either --trace FILE or --rate R")
-    if trace is not None:
-        return played(load_trace(trace), mean_rate, speedup, duration_s)
-    if mean_rate is not None or speedup != 1.0:
-        raise InputError("--mean-rate and --speedup change a trace; with --rate there is none")
-    assert rate is not None
-    return constant(rate, DEFAULT_DURATION_S if duration_s is None else duration_s)
+    found = given.read_input(trace, rate, duration_s, mean_rate, speedup)
+    if found is None:
+        raise InputError("give its input with --source URL, --trace FILE or --rate R")
+    return played(found, mean_rate, speedup, duration_s)
 
 
 @contextmanager
@@ -136,8 +140,7 @@ def run_folder(app: str, resume: Path | None = None) -> Iterator[Path]:
     try:
         yield folder
     except BaseException:
-        with suppress(OSError):  # there is something in it after all
-            folder.rmdir()
+        shutil.rmtree(folder, ignore_errors=True)  # also what trying the sinks has made
         raise
 
 
@@ -153,14 +156,18 @@ def new_folder(app: str) -> Path:
     return folder.resolve()
 
 
-def drive(live: Elastic, app: str, json_file: Path | None, html: Path | None) -> None:
-    """Run it to its end, showing how it is, then tell what it came to; Ctrl-C finishes what is in flight first."""
+def drive(live: Elastic, app: str, json_file: Path | None, html: Path | None, duration_s: float | None = None) -> None:
+    """Run it to its end, showing how it is, then tell what it came to; Ctrl-C finishes what is in flight first.
+
+    A stream that does not end by itself ends after the duration, if there is one.
+    """
     from penstock.cli.live import LiveView, tell
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
     with LiveView(console).shown() as view, live:
+        end_s = time.monotonic() + (math.inf if duration_s is None else duration_s)
         try:
-            while not live.wait(0.25):
+            while not live.wait(0.25) and time.monotonic() < end_s:
                 view(live)
         except KeyboardInterrupt:
             live.run.stop_sources()
@@ -172,9 +179,10 @@ def drive(live: Elastic, app: str, json_file: Path | None, html: Path | None) ->
     if json_file is not None:
         write_text(json_file, json.dumps(summary, indent=2) + "\n")
     if html is not None and live.store is not None:
+        from penstock.report.page import write_page
         from penstock.report.run import RunReport
-        from penstock.report.run_page import write_run_report  # so does matplotlib
+        from penstock.report.run_page import run_page  # so does matplotlib
 
         with closing(live.store):
-            write_run_report(html, RunReport.from_store(live.store, live.name, summary))
+            write_page(html, run_page(RunReport.from_store(live.store, live.name, summary)))
         console.print(f"report: {html}", highlight=False, soft_wrap=True)

@@ -6,12 +6,13 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from penstock.control.analyze import DAY_S, analyzer_for
+from penstock.control.analyze import analyzer_for
 from penstock.control.declare import declared, expected_workload
 from penstock.control.loop import Loop, Parts, check_td
 from penstock.control.monitor import Monitor
@@ -31,7 +32,7 @@ from penstock.policy.registry import policy_for
 from penstock.policy.static import Static
 from penstock.policy.workload import Workload
 from penstock.sources import TraceSource
-from penstock.workload import Trace
+from penstock.workload import DAY_S, Trace
 
 SLOWEST_STALE_S = 1.0
 LOOK_EVERY_S = 0.25
@@ -175,6 +176,7 @@ class Elastic:
             "policy": None if self.policy is None else name_of(self.policy),
             "duration_s": round((self.ended_s or self.run.clock.now()) - self.started_s, 3),
             **found,
+            "checkpoints": asdict(self.run.checkpoint_status()),
             **({"workers": self.managed.summary()} if self.managed is not None else {}),
         }
 

@@ -38,10 +38,11 @@ def summarise(
     topology: Topology, counters: RunCounters, played: Played, workload: Workload | None = None
 ) -> dict[str, Any]:
     """Events, latency, the papers' metrics and every operator; what is saved is known where the workload is."""
-    edges = counted_edges(counters, declared(topology))
+    told = declared(topology)
+    edges = counted_edges(counters, told)
     done = {name: float(one.total.processed) for name, one in counters.operators.items()}
     events = sum(counters.sources.values())
-    processed = round(source_output(counters.sources, done, edges))
+    processed = round(source_output(counters.sources, done, edges, told))
     r_over = None
     if workload is not None:
         r_over = overestimated_replicas(workload.peak_rate, workload.shares, workload.execution_times_s)

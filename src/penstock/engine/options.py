@@ -19,7 +19,8 @@ class RunOptions:
     mode: str = "realtime"
     t_out_s: float | None = None  # drop events older than this, end to end
     q_size: int | None = None  # drop events that find this many waiting at their operator
-    checkpoint_every_s: float = 300.0  # length of a real-time batch: what is done again after a crash, at most
+    checkpoint_every_s: float = 10.0  # what is done again after a crash, at most, and as long as a checkpoint takes
+    checkpoint_timeout_s: float = 120.0  # a checkpoint that takes longer is given up; the next one covers it, too
     report_every_s: float = 0.5  # how often replicas report
     source_slots: int = 1  # partitions each source is spread over
     retries: int = 5  # restarts of a query that dies, in a row
@@ -34,12 +35,13 @@ class RunOptions:
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise InputError(f"mode must be one of {', '.join(MODES)}; got {self.mode!r}")
-        for name in ("t_out_s", "report_every_s", "start_timeout_s", "slots_within_s", "handover_timeout_s"):
+        times = ("t_out_s", "report_every_s", "start_timeout_s", "slots_within_s", "handover_timeout_s")
+        for name in (*times, "checkpoint_timeout_s"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise InputError(f"{name} must be above 0; got {value!r}")
-        if not (math.isfinite(self.checkpoint_every_s) and self.checkpoint_every_s >= 5):
-            raise InputError(f"checkpoint_every_s must be at least 5; got {self.checkpoint_every_s!r}")
+        if not (math.isfinite(self.checkpoint_every_s) and self.checkpoint_every_s >= 1):
+            raise InputError(f"checkpoint_every_s must be at least 1; got {self.checkpoint_every_s!r}")
         for name, least in (("q_size", 1), ("source_slots", 1), ("executors", 1), ("retries", 0)):
             value = getattr(self, name)
             if value is not None and not is_whole(value, least):

@@ -12,12 +12,13 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from penstock.control.clock import SteadyClock
 from penstock.control.utilisation_feed import UtilisationFeed
 from penstock.engine.binding import AnySource, bind_sources
 from penstock.engine.driver.channel import SILENT_S, ControlServer
+from penstock.engine.driver.checkpoints import CheckpointStatus
 from penstock.engine.driver.driver import Driver, ReplicaPlace, executors_of
 from penstock.engine.driver.routing import RoutingTable
 from penstock.engine.driver.shifts import check_pools
@@ -40,11 +41,13 @@ from penstock.errors import EngineError, InputError
 from penstock.grouping.names import SIMULATED_ONLY
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.utilisation import Utilisation
+from penstock.sinks.base import Checks
 from penstock.topology import ReplicaId, Topology
 
 log = logging.getLogger(__name__)
 
 SILENT_REPORTS = 20  # a process that misses so many is gone
+CHECKPOINT_S = 30.0  # for the last checkpoint of a run
 
 
 class Run:
@@ -63,6 +66,8 @@ class Run:
         for operator in topology.operators.values():
             if operator.grouping in SIMULATED_ONLY:
                 raise InputError(f"{operator}: grouping {operator.grouping!r} is for the simulator only")
+            if getattr(operator.run, "level", "") == "committed" and options is not None and not options.realtime:
+                raise InputError(f"{operator}: level committed is for real-time mode; take latest or at_least_once")
         self.topology = topology
         self.options = options or RunOptions()
         self.sources = bind_sources(topology, sources, self.options)
@@ -80,6 +85,7 @@ class Run:
         self._own_folder = self.options.folder is None
         self._first_layout = full_layout(topology, self.options.source_slots)
         self._stopped = threading.Event()
+        self._checked = False
         self.clock = SteadyClock(self._stopped)
         self._driver: Driver | None = None
         self._drain, self._lock = Drain(self._asked_at_the_end), contextlib.ExitStack()
@@ -89,6 +95,7 @@ class Run:
 
     def start(self) -> Run:
         """Start Spark if need be, then the query; returns when every replica is ready and the sources begin."""
+        self.check()
         check_java()
         self.folder = self.options.folder or Path(tempfile.mkdtemp(prefix="penstock-"))
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -102,6 +109,14 @@ class Run:
             self._shut_down()
             raise
         return self
+
+    def check(self) -> None:
+        """Raise an InputError if a source or a sink cannot be reached; once, before anything starts."""
+        parts = (*self.sources.values(), *(one.run for one in self.topology.operators.values()))
+        for part in parts if not self._checked else ():
+            if isinstance(part, Checks):
+                part.check()
+        self._checked = True
 
     def begin_with(self, replicas: Mapping[str, int]) -> None:
         """Before the start: have so many replicas active at first, of operators for which the user named none."""
@@ -117,10 +132,14 @@ class Run:
         finished = False
         try:
             self.stop_sources()
+            deadline = time.monotonic() + timeout_s
             finished = self.failure is None and self.wait_drained(timeout_s)
-            if finished:
+            if finished and self._driver.work.checkpoint_now(max(CHECKPOINT_S, deadline - time.monotonic())):
                 self._driver.close_operators()
                 self._driver.ask_all(2.0)
+            elif finished:
+                log.warning("stop: all events were processed, but the last checkpoint was not committed in time")
+                finished = False
             else:
                 log.warning("stop: events were still in flight after %g s", timeout_s)
         finally:
@@ -148,11 +167,17 @@ class Run:
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until the sources have ended and everything is processed; False if the time is over first."""
         deadline = time.monotonic() + (float("inf") if timeout_s is None else timeout_s)
-        while not self._all_sent():
+        while True:
             self._raise_if_failed()
+            if self._at_work.work.all_read() and self._drain.wait(deadline) and self._committed(deadline):
+                return True
             if time.monotonic() >= deadline or self._stopped.wait(0.1):
                 return False
-        return self._drain.wait(deadline)
+
+    def _committed(self, deadline: float) -> bool:
+        """Whether all that was processed is in a checkpoint before the deadline, and the sources are at their end."""
+        left_s = min(CHECKPOINT_S, max(1.0, deadline - time.monotonic()))
+        return self._at_work.work.checkpoint_now(left_s) and self._at_work.work.all_read()
 
     def __enter__(self) -> Run:
         return self.start()
@@ -208,6 +233,10 @@ class Run:
         """The counters after asking every replica to report now; those that do not answer in time show by their age."""
         self._at_work.ask_all(timeout_s)
         return self.counters()
+
+    def checkpoint_status(self) -> CheckpointStatus:
+        """The last committed checkpoint, how long it took, and how many there were."""
+        return self._at_work.checkpoint_status
 
     def places(self) -> dict[ReplicaId, ReplicaPlace]:
         """On which executor, host and process each replica sits."""
@@ -275,19 +304,6 @@ class Run:
         self._driver = Driver(job, self._file, self._server, self._routing, self._tally, self.clock)
         self._driver.open(self._first_layout)
 
-    def _all_sent(self) -> bool:
-        sent = self.counters().sources
-        return all(
-            not isinstance(source, DataFrame)
-            and source.total is not None
-            and sent[name] + self._sent_before(name) >= source.total
-            for name, source in self.sources.items()
-        )
-
-    def _sent_before(self, source: str) -> int:
-        """Events that an earlier driver of the run had sent, and that are not sent again."""
-        return sum(position for (name, _), position in self._at_work.begin.items() if name == source)
-
     def _raise_if_failed(self) -> None:
         if (failure := self.failure) is not None:
             raise failure
@@ -298,7 +314,7 @@ class Run:
 
     def _asked_at_the_end(self) -> RunCounters | None:
         counters = self._asked()
-        return counters if self._all_sent() else None  # a query that has died meanwhile sends again
+        return counters if self._at_work.work.all_read() else None  # a query that has died meanwhile sends again
 
     def _shut_down(self) -> None:
         self._stopped.set()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,11 +9,13 @@ from pathlib import Path
 import msgspec
 
 from penstock.common.filelock import hold
+from penstock.common.files import write_whole
 from penstock.engine.options import RunOptions
 from penstock.errors import EngineError, InputError
 from penstock.topology import Topology
 
 FILE = "run.json"
+VERSION = 2  # of what is in a run's folder
 
 
 class RunFile(msgspec.Struct, frozen=True):
@@ -26,15 +27,15 @@ class RunFile(msgspec.Struct, frozen=True):
     topology: dict[str, str]  # by operator or source: what of it must stay the same
     epoch_s: float | None = None
     generation: int = -1  # the last one that was started
+    version: int = VERSION
 
     def write(self, folder: Path) -> None:
         """Have it on disk when this returns."""
-        temporary = folder / f"{FILE}.new"
-        with temporary.open("wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(self)))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(folder / FILE)
+        write_whole(folder / FILE, msgspec.json.format(msgspec.json.encode(self)))
+
+
+class _Versioned(msgspec.Struct):
+    version: int = 1  # of Penstock 0.1, which did not write it
 
 
 def describe(topology: Topology) -> dict[str, str]:
@@ -63,6 +64,12 @@ def run_file(folder: Path | None, topology: Topology, options: RunOptions, new_i
     if folder is None or not path.is_file():
         return mine
     try:
+        version = msgspec.json.decode(path.read_bytes(), type=_Versioned).version
+        if version != VERSION:
+            raise InputError(
+                f"{folder}: holds a run of format {version}; this version of Penstock carries on format {VERSION}: "
+                "finish it with the version that began it, or begin anew in another folder"
+            )
         held = msgspec.json.decode(path.read_bytes(), type=RunFile)
     except msgspec.MsgspecError as error:
         raise InputError(f"{path}: does not say which run this is: {error}") from error

@@ -12,9 +12,11 @@ import pytest
 from penstock.apps import APPS
 from penstock.apps.deployment import Deployment
 from penstock.control.declare import workload_of
+from penstock.engine.run import Run
 from penstock.errors import InputError, TopologyError
 from penstock.sinks import QueueSink
-from penstock.workload import Trace
+from penstock.sources import KafkaSource, TraceSource
+from penstock.workload import Trace, constant
 
 MODULE = """
 from penstock.topology import Topology
@@ -55,31 +57,43 @@ def test_every_shipped_app_is_built_with_the_users_options(app: str, tmp_path: P
     built = deployment(app, pools={last: 3}, service_ms={last: 7.0}).topology(tmp_path)
     assert (built[last].pool, built[last].execution_time_ms) == (3, 7.0)
     if not APPS[app].publishes:
-        assert built[last].run._url == f"sqlite:///{tmp_path / 'events.db'}"
+        assert str(built[last].run._database.url) == f"sqlite:///{tmp_path / 'events.db'}"
 
 
 def test_the_word_count_publishes_to_a_queue(tmp_path: Path) -> None:
     """By default into a file of the run's folder, which is not made before the run is."""
     run = deployment("wordcount").topology(tmp_path)["consumer"].run
     assert isinstance(run, QueueSink)
-    assert run._queue._url == f"sqlite:///{tmp_path / 'queue.db'}"  # type: ignore[attr-defined]
+    assert str(run._queue._database.url) == f"sqlite:///{tmp_path / 'queue.db'}"  # type: ignore[attr-defined]
     assert not (tmp_path / "queue.db").exists()
-    deployment("wordcount", sink=f"sqlite:///{tmp_path / 'mine.db'}").topology(tmp_path)
-    assert (tmp_path / "mine.db").is_file()
+    mine = deployment("wordcount", sink=f"sqlite:///{tmp_path / 'mine.db'}").topology(tmp_path)["consumer"].run
+    assert str(mine._queue._database.url) == f"sqlite:///{tmp_path / 'mine.db'}"  # type: ignore[union-attr]
     with pytest.raises(InputError, match="queue sink: must be amqp, amqps or sqlite; got 'postgresql'"):
         deployment("wordcount", sink="postgresql://host/db").topology(tmp_path)
 
 
 def test_a_broker_is_tried_before_anything_starts(tmp_path: Path) -> None:
     for app, queue in (("wordcount", "consumer"), ("twitter", "store")):
+        built = deployment(app, sink="amqp://guest:guest@127.0.0.1:1/").topology(tmp_path)
         with pytest.raises(InputError, match=f"queue '{queue}' at amqp://127.0.0.1:1/: cannot be reached; "):
-            deployment(app, sink="amqp://guest:guest@127.0.0.1:1/").topology(tmp_path)
+            Run(built, TraceSource(constant(1.0, 1.0), [{}])).start()
+
+
+def test_streams_of_kafka_by_their_urls(tmp_path: Path) -> None:
+    """The topics are looked at when the run starts, not before."""
+    mine = deployment("twitter", sink="kafka://127.0.0.1:1/out?level=committed")
+    assert repr(mine.topology(tmp_path)["store"].run) == "kafka sink 'out' at 127.0.0.1:1"
+    found = mine.sources(["kafka://127.0.0.1:1/in?group=g"])
+    assert list(found) == ["tweets"]
+    assert isinstance(found["tweets"], KafkaSource)
+    with pytest.raises(InputError, match="source: must be a URL such as kafka://host:9092/topic; got 'http://x'"):
+        mine.sources(["http://x"])
 
 
 def test_the_sinks_of_a_shipped_app_store_where_the_user_says(tmp_path: Path) -> None:
     built = deployment(sink="sqlite:///elsewhere.db").topology(tmp_path)
-    assert built["store"].run._url == "sqlite:///elsewhere.db"
-    with pytest.raises(InputError, match="database sink: 'elsewhere' is not a database URL"):
+    assert str(built["store"].run._database.url) == "sqlite:///elsewhere.db"
+    with pytest.raises(InputError, match="database sink: must be the URL of a database; got 'elsewhere'"):
         deployment(sink="elsewhere").topology(tmp_path)
 
 

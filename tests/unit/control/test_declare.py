@@ -18,3 +18,12 @@ def test_a_split_that_is_joined_again():
     assert result["split"].execution_time_s is None
     assert result["all"].predecessors == ("split", "news")
     assert result["all"].shares == {"split": 1.0, "news": 1.0}
+
+
+def test_no_dead_letters_are_expected():
+    topology = Topology("tweets")
+    parse = topology.operator("parse", print, inputs=topology.source("in", on_error="dead_letter"), on_error="drop")
+    topology.operator("store", print, inputs=parse, on_error="retry:2,dead_letter", selectivity=3.0)
+    topology.dead_letters(print)
+    assert declared(topology)["parse"].shares == {"in": 1.0}
+    assert declared(topology)["dead_letters"].shares == {"in": 0.0, "store": 0.0}

@@ -17,17 +17,29 @@ import pytest
 from penstock.engine.driver.channel import ControlServer
 from penstock.engine.plan.layout import lay_out
 from penstock.engine.plan.program import DriverAddress, Limits, Program, edges_of
-from penstock.engine.protocol.bundle import Events, Header, Unpacker, pack, read_header
+from penstock.engine.protocol.bundle import (
+    Barrier,
+    Events,
+    Header,
+    Marker,
+    Unpacker,
+    pack,
+    pack_sign,
+    read_header,
+    read_sign,
+)
 from penstock.engine.protocol.messages import (
-    BatchEnd,
-    Halted,
+    Answer,
+    Done,
     OnlineNews,
     OperatorRouting,
-    Position,
     Question,
     Reports,
+    Restore,
     Routing,
+    Start,
     StartQuery,
+    Tables,
     TablesQuery,
 )
 from penstock.engine.protocol.progress import Progress
@@ -71,10 +83,13 @@ class Row:
 
 @dataclass
 class Left:
-    """All that left a replica: bundles, and the partitions that were nudged."""
+    """All that left a replica: bundles, the partitions that were nudged, markers and barriers."""
 
     bundles: list[Row] = field(default_factory=list)
     nudged: list[int] = field(default_factory=list)
+    signs: list[tuple[int, Header, Marker | Barrier]] = field(
+        default_factory=list
+    )  # with the partition they go to first
 
     @property
     def ids(self) -> list[str]:
@@ -83,6 +98,11 @@ class Left:
     @property
     def events(self) -> list[Any]:
         return [one for row in self.bundles for one in row.events]
+
+    @property
+    def barriers(self) -> list[int]:
+        """The numbers of the barriers, once for each replica that they went to."""
+        return [sign.number for _, _, sign in self.signs if isinstance(sign, Barrier)]
 
 
 def left(*batches: pa.RecordBatch | None) -> Left:
@@ -93,17 +113,25 @@ def left(*batches: pa.RecordBatch | None) -> Left:
             if not row["bundle"]:
                 read.nudged.append(row["partition"])
                 continue
-            columns = unpack(row["bundle"])
             header = read_header(row["bundle"])
+            if not header.events:
+                read.signs.append((row["partition"], header, read_sign(row["bundle"])))
+                continue
+            columns = unpack(row["bundle"])
             read.bundles.append(Row(row["partition"], header, columns.ids, columns.born, columns.events))
     return read
 
 
-def bundle(events: list[Any], *, sender: int = 0, first: int = 0, born: float | None = None) -> bytes:
+def bundle(events: list[Any], *, sender: int = 0, replica: int = 0, first: int = 0, born: float | None = None) -> bytes:
     """Events from a sender, with the numbers from `first` on as ids."""
     ids = [str(first + n) for n in range(len(events))]
     since = time.time() if born is None else born
-    return pack(Header(sender, 1, 0, len(events)), Events(ids, [since] * len(events), events))
+    return pack(Header(sender, replica, 1, 0, len(events)), Events(ids, [since] * len(events), events))
+
+
+def barrier(number: int, *, sender: int = 0, replica: int = 0) -> bytes:
+    """A barrier from a sender."""
+    return pack_sign(Header(sender, replica, 1, 0, 0), Barrier(number))
 
 
 def program_of(
@@ -129,6 +157,7 @@ def program_of(
     settings: dict[str, Any] = {
         "run": run,
         "generation": 0,
+        "first_generation": -1,  # nothing is warmed up
         "layout": lay_out(topology, pools, slots),
         "driver": address,
         "limits": Limits(),
@@ -137,6 +166,7 @@ def program_of(
         "routing": {name: OperatorRouting(replicas, table=table(name)) for name, replicas in chosen.items()},
         "blobs": {name: cloudpickle.dumps(thing) for name, thing in shipped.items()},
         "labels": {name: str(thing) for name, thing in (topology.sources | topology.operators).items()},
+        "on_error": {name: thing.on_error for name, thing in (topology.sources | topology.operators).items()},
     }
     return Program(**settings | changes)
 
@@ -150,9 +180,9 @@ class Driver:
         self.secret = self.server.secret
         self.heard: list[Reports] = []
         self.questions: list[Question] = []
-        self.starts: dict[tuple[str, int], int] = {}  # where each source slot's batch begins
-        self.until: int | None = None  # where another shift has taken over
-        self.halt_at: int | None = None  # where a slot that says it has halted is to halt
+        self.starts: dict[tuple[str, int], Start] = {}  # where each source slot starts
+        self.tables: dict[str, Table] = {}  # with which the attempt begins
+        self.restores: dict[str, Restore] = {}  # the state of each operator
         self.port = self.server.start("127.0.0.1", self)
         self.agents: list[Agent] = []
 
@@ -160,22 +190,18 @@ class Driver:
         self.heard.append(reports)
         return []
 
-    def tables(self, question: TablesQuery) -> dict[str, Table]:
-        return {}
-
-    def answer(self, question: Question) -> Position:
+    def answer(self, question: Question) -> Answer:
         self.questions.append(question)
         if isinstance(question, StartQuery):
-            return Position(question.batch, self.starts.get((question.source, question.slot), 0), self.until)
-        return Position(question.batch, question.position, self.halt_at if isinstance(question, Halted) else None)
+            return self.starts.get((question.source, question.slot), Start())
+        if isinstance(question, TablesQuery):
+            return Tables(self.tables)
+        return self.restores.get(question.operator, Restore(0, []))
 
-    @property
-    def ends(self) -> list[BatchEnd]:
-        return [question for question in self.questions if isinstance(question, BatchEnd)]
-
-    @property
-    def halts(self) -> list[Halted]:
-        return [question for question in self.questions if isinstance(question, Halted)]
+    def done(self, operator: str, replica: int = 0) -> list[Done]:
+        """What a replica, or a slot of a source, has said of checkpoints."""
+        said = [one for reports in list(self.heard) for one in reports.done]
+        return [one for one in said if (one.operator, one.replica) == (operator, replica)]
 
     def address(self, *, secret: bytes | None = None, report_every_s: float = 60.0) -> DriverAddress:
         return DriverAddress("127.0.0.1", self.port, self.secret if secret is None else secret, report_every_s)
@@ -191,6 +217,7 @@ class Driver:
         program = program_of(topology, address=self.address(), run=self.run, **changes)
         self.server.publish(progress or made.progress(1, epoch_s=None))
         self.server.publish(Routing(1, dict(program.routing)))
+        self.tables = {name: one.table for name, one in program.routing.items() if one.table is not None}
         return program
 
     def latest(self, operator: str, replica: int = 0) -> ReplicaCounters | None:
@@ -255,4 +282,4 @@ def work(driver: Driver) -> Callable[..., Worked]:
 @pytest.fixture(scope="session")
 def tools() -> SimpleNamespace:
     """The helpers of this file, for the tests."""
-    return SimpleNamespace(Batch=Batch, bundle=bundle, left=left, program_of=program_of, until=until)
+    return SimpleNamespace(Batch=Batch, barrier=barrier, bundle=bundle, left=left, program_of=program_of, until=until)

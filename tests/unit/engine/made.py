@@ -25,6 +25,12 @@ def sink(run: Any, **operator: Any) -> Topology:
     return topology
 
 
+def with_letters(topology: Topology) -> Topology:
+    """The same with `rejects`, which reads all dead letters."""
+    topology.dead_letters(len, name="rejects")
+    return topology
+
+
 class InBulk:
     """Doubles numbers, many at a time; keeps the sizes of its calls."""
 
@@ -56,11 +62,16 @@ LONG_AGO = 1000.0
 
 
 def progress(
-    version: int, phase: Phase = Phase.SENDING, *, shift: int = 0, epoch_s: float | None = LONG_AGO, **changes: Any
+    version: int,
+    phase: Phase = Phase.SENDING,
+    *,
+    shift: int = 0,
+    barrier: int = 0,
+    epoch_s: float | None = LONG_AGO,
+    **changes: Any,
 ) -> Progress:
-    """One shift at work, in that phase since this version."""
-    since = 0 if phase is Phase.SENDING else version
-    return Progress(version, {shift: ShiftState(phase, since)}, epoch_s, **changes)
+    """One shift at work, in that phase, with that barrier to be sent."""
+    return Progress(version, {shift: ShiftState(phase, barrier)}, epoch_s, **changes)
 
 
 class Published(list[Notice]):

@@ -25,8 +25,9 @@ def test_nothing_is_dropped_by_default() -> None:
         ({"t_out_s": math.inf}, "t_out_s must be above 0; got inf"),
         ({"report_every_s": -1.0}, "report_every_s must be above 0; got -1.0"),
         ({"start_timeout_s": 0.0}, "start_timeout_s must be above 0; got 0.0"),
-        ({"checkpoint_every_s": 4.9}, "checkpoint_every_s must be at least 5; got 4.9"),
-        ({"checkpoint_every_s": math.nan}, "checkpoint_every_s must be at least 5; got nan"),
+        ({"checkpoint_every_s": 0.9}, "checkpoint_every_s must be at least 1; got 0.9"),
+        ({"checkpoint_every_s": math.nan}, "checkpoint_every_s must be at least 1; got nan"),
+        ({"checkpoint_timeout_s": 0.0}, "checkpoint_timeout_s must be above 0; got 0.0"),
         ({"q_size": 0}, "q_size must be at least 1; got 0"),
         ({"source_slots": 0}, "source_slots must be at least 1; got 0"),
         ({"retries": -1}, "retries must be at least 0; got -1"),
@@ -39,7 +40,7 @@ def test_a_broken_rule_names_option_and_value(given: dict[str, Any], message: st
 
 
 @pytest.mark.parametrize(
-    "given", [{"mode": "microbatch"}, {"t_out_s": 0.1, "q_size": 1}, {"retries": 0}, {"checkpoint_every_s": 5}]
+    "given", [{"mode": "microbatch"}, {"t_out_s": 0.1, "q_size": 1}, {"retries": 0}, {"checkpoint_every_s": 1}]
 )
 def test_the_least_allowed_values(given: dict[str, Any]) -> None:
     options = RunOptions(**given)

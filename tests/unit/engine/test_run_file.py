@@ -60,8 +60,25 @@ def test_a_broken_file(tmp_path: Path) -> None:
         run_file(tmp_path, topology(), RunOptions(), "b")
 
 
+@pytest.mark.parametrize(("version", "found"), [(None, 1), (3, 3)], ids=["older", "newer"])
+def test_a_folder_of_another_version_is_refused_with_what_to_do(
+    tmp_path: Path, version: int | None, found: int
+) -> None:
+    run_file(tmp_path, topology(), RunOptions(), "a").write(tmp_path)
+    written = msgspec.json.decode((tmp_path / FILE).read_bytes())
+    del written["version"]  # as 0.1 wrote it
+    written |= {} if version is None else {"version": version}
+    (tmp_path / FILE).write_bytes(msgspec.json.encode(written))
+    with pytest.raises(InputError) as caught:
+        run_file(tmp_path, topology(), RunOptions(), "b")
+    assert str(caught.value) == (
+        f"{tmp_path}: holds a run of format {found}; this version of Penstock carries on format 2: "
+        "finish it with the version that began it, or begin anew in another folder"
+    )
+
+
 def test_one_driver_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
-    """A service manager started a second one beside one that hung; both wrote segments and positions."""
+    """A service manager started a second one beside one that hung; both wrote segments and records."""
     busy = pytest.raises(EngineError, match=r"another driver is at work on this run")
     with alone_in(tmp_path), busy, alone_in(tmp_path):
         pass

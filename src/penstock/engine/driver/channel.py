@@ -14,25 +14,22 @@ from typing import Any, Protocol
 from penstock.engine.protocol.messages import (
     LENGTH,
     MAX_FRAME_BYTES,
-    BatchEnd,
-    Halted,
+    Answer,
     Hello,
     Notice,
     OnlineNews,
     Poll,
-    Position,
     Proof,
     Question,
     Reports,
+    RestoreQuery,
     StartQuery,
-    Tables,
     TablesQuery,
     frame,
     proof,
     upward,
 )
 from penstock.errors import EngineError, PenstockError
-from penstock.state.handover import Table
 
 log = logging.getLogger(__name__)
 HANDSHAKE_TIMEOUT_S = 5.0
@@ -53,11 +50,8 @@ class Listener(Protocol):
     def hear(self, reports: Reports) -> Iterable[OnlineNews]:
         """Take reports; what to answer."""
 
-    def answer(self, question: Question) -> Position:
-        """What a source slot wants to know, or to have kept."""
-
-    def tables(self, question: TablesQuery) -> dict[str, Table]:
-        """Who owns which key groups as a batch begins, or ends."""
+    def answer(self, question: Question) -> Answer:
+        """What a replica or a source's slot wants to know as it begins."""
 
 
 class ControlServer:
@@ -201,10 +195,8 @@ class ControlServer:
             for news in self._listener.hear(message):
                 writer.write(frame(news))
             self._writers[writer] = message.poll
-        elif isinstance(message, StartQuery | BatchEnd | Halted):
+        elif isinstance(message, StartQuery | TablesQuery | RestoreQuery):
             writer.write(frame(self._listener.answer(message)))
-        elif isinstance(message, TablesQuery):
-            writer.write(frame(Tables(message.batch, message.ending, self._listener.tables(message))))
 
 
 async def _receive(reader: asyncio.StreamReader, limit: int) -> Any:

@@ -13,10 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.control.clock import SteadyClock
 from penstock.engine.driver.channel import ControlServer
+from penstock.engine.driver.checkpoints import Checkpoints, CheckpointStatus
 from penstock.engine.driver.handovers import Handovers
-from penstock.engine.driver.microbatch import MicroBatches, MicroBatchQuery
+from penstock.engine.driver.microbatch import MicroBatches, MicroBatchQuery, next_batch
 from penstock.engine.driver.phases import Phases
-from penstock.engine.driver.positions import Positions, carry_on, next_batch
+from penstock.engine.driver.records import Records
 from penstock.engine.driver.routing import RoutingTable
 from penstock.engine.driver.shifts import Shifts
 from penstock.engine.driver.supervisor import Supervisor
@@ -27,18 +28,22 @@ from penstock.engine.plan.layout import Layout
 from penstock.engine.plan.program import DriverAddress, Program
 from penstock.engine.plan.queries import Query, RealTimeQuery
 from penstock.engine.protocol.messages import (
+    Answer,
     OnlineNews,
     OperatorRouting,
-    Position,
     Question,
     Reports,
+    Restore,
+    Start,
+    StartQuery,
+    Tables,
     TablesQuery,
     Utilisations,
 )
 from penstock.engine.protocol.progress import shift_of
 from penstock.engine.run_file import RunFile
 from penstock.errors import EngineError
-from penstock.state.handover import Table
+from penstock.sinks.base import Recovers, Recovery
 from penstock.topology import ReplicaId
 
 LOCALHOST = "127.0.0.1"
@@ -77,10 +82,19 @@ class Work(Protocol):
     def all_sent(self) -> bool:
         """Whether nothing that was let in has yet to be sent."""
 
-    def answer(self, question: Question) -> Position:
-        """What a source slot wants to know, or to have kept."""
+    def all_read(self) -> bool:
+        """Whether no source will ever have another event."""
 
-    def check(self, question: TablesQuery) -> object:
+    def checkpoint_now(self, timeout_s: float) -> bool:
+        """Whether all that has been processed is in a checkpoint, and shown, within the time."""
+
+    def start_of(self, question: StartQuery) -> Start:
+        """Where a source's slot starts."""
+
+    def is_starting(self, generation: int) -> bool:
+        """Whether that is of a shift that is not at work yet, while another is."""
+
+    def check(self, question: Question) -> object:
         """Raise an EngineError if whoever asks has been replaced."""
 
     def take_over(self, layout: Layout) -> float:
@@ -90,7 +104,7 @@ class Work(Protocol):
         """Wait until no earlier shift is at work."""
 
     def renew(self, between: Callable[[], None]) -> None:
-        """Have the batch at work begin again; nothing runs while `between` is called."""
+        """Have what is at work begin again from the last checkpoint; nothing runs while `between` is called."""
 
 
 class Driver:
@@ -106,13 +120,13 @@ class Driver:
         self._tally = tally
         self._clock = clock
         self._exchange = Exchange()
+        self.first_shift = file.generation + 1  # every shift has had a generation
         self._generations = itertools.count(file.generation + 1)
         self._files = job.state_files()
         self._handovers = Handovers(routing, self._files, job.options.handover_timeout_s, self._roll_back)
-        self._positions = Positions(job.folder / "positions.json")
-        self._phases = Phases(tally, self._positions, server)
+        self._phases = Phases(server)
+        self.checkpoints = Checkpoints(Records(job.records), self._phases, tally, self._handovers, self._files)
         self.ready_within_s, self.log_file = job.options.start_timeout_s, job.folder / "spark.log"
-        self.begin: Mapping[ReplicaId, int] = {}  # behind what earlier drivers of the run have sent
         self.work: Work = self._shifts() if job.options.realtime else self._microbatches()
         host = _host_of(job.spark)
         self._address = DriverAddress(host, server.start(host, self), server.secret, job.options.report_every_s)
@@ -130,6 +144,9 @@ class Driver:
         epoch_s = self._file.epoch_s or time.time() + HEAD_START_S
         self._keep(epoch_s=epoch_s)
         self._phases.begin(epoch_s)
+        if isinstance(self.work, Shifts):
+            options = self._job.options
+            self.checkpoints.start(self.work, options.checkpoint_every_s, options.checkpoint_timeout_s)
 
     def stop_sources(self) -> None:
         """Let no more events in; what is in flight goes on."""
@@ -142,6 +159,7 @@ class Driver:
     def end(self) -> None:
         """End all work."""
         self._handovers.stop()
+        self.checkpoints.stop()
         self.work.stop()
         self._phases.close()  # agents in processes that live on end, too
 
@@ -161,6 +179,11 @@ class Driver:
         """When the sources began."""
         return self._phases.current.epoch_s
 
+    @property
+    def checkpoint_status(self) -> CheckpointStatus:
+        """How checkpoints go."""
+        return self.checkpoints.status
+
     def online_states(self) -> dict[str, dict[str, int]]:
         """For each operator whose grouping is online shuffle: how many of those who send to it are in which state."""
         return self._exchange.states()
@@ -175,52 +198,77 @@ class Driver:
         """Take reports; what is new to who reports."""
         self._tally.enter(reports, self._clock.now())
         self._handovers.hear(reports)
+        self.checkpoints.hear(reports.done)
         reports.online = [one for one in reports.online if shift_of(one.batch) == self._tally.current]
         return self._exchange.enter(reports)
 
-    def answer(self, question: Question) -> Position:
-        """What a source slot wants to know, or to have kept."""
-        return self.work.answer(question)
-
-    def tables(self, question: TablesQuery) -> dict[str, Table]:
-        """Who owns which key groups as a batch begins, or ends."""
+    def answer(self, question: Question) -> Answer:
+        """What a replica or a source's slot wants to know as it begins."""
         self.work.check(question)
-        return self._handovers.tables(question)
+        if isinstance(question, StartQuery):
+            return self.work.start_of(question)
+        if isinstance(question, TablesQuery):
+            alone = not self.work.is_starting(question.generation)
+            return Tables(self._handovers.tables(question.generation, alone=alone))
+        record = self.checkpoints.records.last
+        if record is None:
+            return Restore(0, [])
+        return Restore(record.number, record.state.get(question.operator, []))
 
     # ── what is at work ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def supervise(self, shift: int, layout: Layout) -> Supervisor:
-        """Who runs a shift."""
-        job = self._job
-        query = RealTimeQuery(job.spark, job.checkpoint(shift), job.options.checkpoint_every_s)
-        return self._supervisor(query, shift, layout)
+    def supervise(self, shift: int, layout: Layout, prepare: Callable[[int], None]) -> Supervisor:
+        """Who runs a shift; `prepare` is called with the generation before each start of its query."""
+        query = RealTimeQuery(self._job.spark, lambda generation: self._job.spark_folder(str(generation)))
+        return self._supervisor(query, shift, layout, prepare)
 
-    def _supervisor(self, query: Query, shift: int, layout: Layout) -> Supervisor:
+    def recover(self, generation: int) -> None:
+        """Have sinks clean up, and state be looked at, before an attempt begins from the last checkpoint."""
+        record = self.checkpoints.records.last
+        for name, files in self._files.items():
+            files.forget_moves()
+            if record is not None:
+                files.check(record.state.get(name, ()))
+        self._recover_sinks(
+            generation, record.number if record is not None else 0, record.parts if record is not None else {}
+        )
+
+    def _recover_sinks(self, generation: int, checkpoint: int, parts: Mapping[str, Mapping[int, Any]]) -> None:
+        for name, operator in self._job.topology.operators.items():
+            sink: Any = operator.run
+            if isinstance(sink, Recovers):
+                folder = self._job.folder.resolve() / "sinks" / name
+                sink.recover(Recovery(self._job.run, name, generation, checkpoint, parts.get(name, {}), folder))
+
+    def _supervisor(self, query: Query, shift: int, layout: Layout, prepare: Callable[[int], None]) -> Supervisor:
         first: list[int] = []
 
         def program(generation: int) -> Program:
             first.append(generation)
             self._keep(generation=generation)
+            prepare(generation)
             made = self._job.program(layout, self._address, self._routing.current.operators)
-            return replace(made, generation=generation, shift=shift, first_generation=first[0])
+            checkpoint = self.checkpoints.first_label(shift)
+            return replace(made, generation=generation, shift=shift, first_generation=first[0], checkpoint=checkpoint)
 
         return Supervisor(query, program, self._job.options, self._generations)
 
     def _shifts(self) -> Shifts:
-        job = self._job
-        slots, files = job.source_slots(), self._files.values()
-        resumed = carry_on(self._positions, job.folder / "checkpoint", slots, files)
-        shifts = Shifts(self, self._tally, self._positions, self._phases, self._handovers)
-        shifts.next, self.begin = resumed.shift, resumed.begin
-        return shifts
+        return Shifts(self, self._tally, self._phases, self._handovers, self.checkpoints)
 
     def _microbatches(self) -> MicroBatches:
         job, (frame,) = self._job, self._job.sources.values()
         assert isinstance(frame, DataFrame)
-        for files in self._files.values():
-            files.forget_from(next_batch(job.checkpoint(0)))
-        query = MicroBatchQuery(frame, job.checkpoint(0), job.topology, self._settled_routing)
-        return MicroBatches(query, lambda layout: self._supervisor(query, 0, layout))
+        folder = job.spark_folder("dataframe")
+        query = MicroBatchQuery(frame, folder, job.topology, self._settled_routing)
+
+        def prepare(generation: int) -> None:
+            batch = next_batch(folder)
+            for files in self._files.values():
+                files.forget_from(batch)
+            self._recover_sinks(generation, batch, {})
+
+        return MicroBatches(query, lambda layout: self._supervisor(query, 0, layout, prepare))
 
     def _settled_routing(self) -> tuple[Mapping[str, OperatorRouting], Utilisations]:
         """With which the next micro-batch begins."""
@@ -228,7 +276,7 @@ class Driver:
         return self._routing.current.operators, self._routing.used
 
     def _roll_back(self) -> None:
-        """Have the batch begin again, under the owners of key groups before the change that does not get on."""
+        """Begin again from the last checkpoint, under the owners before the change that does not get on."""
         self.work.renew(self._routing.roll_back)
 
     def _keep(self, **changes: Any) -> None:

@@ -1,15 +1,14 @@
-"""The driver's part of hand-overs: one table for all who begin or end a batch, time-outs, and files that can go."""
+"""The driver's part of hand-overs: one table for all who begin an attempt, time-outs, and files that can go."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from penstock.engine.driver.routing import RoutingTable
-from penstock.engine.protocol.messages import Reports, TablesQuery
-from penstock.engine.protocol.progress import shift_of
+from penstock.engine.protocol.messages import Reports
 from penstock.errors import EngineError
 from penstock.state.files import StateFiles
 from penstock.state.handover import Coordinator, Table
@@ -18,6 +17,7 @@ from penstock.topology import ReplicaId
 log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 0.25
+KEPT = 4  # generations whose tables are known
 
 Coordinators = dict[str, Coordinator]
 
@@ -36,13 +36,12 @@ class Handovers:
         self._files = files
         self._timeout_s = timeout_s
         self._roll_back = roll_back
-        self._begun: dict[int, tuple[tuple[int, int], dict[str, Table]]] = {}  # by shift: the last batch that began
-        self._written: set[tuple[int, str, int]] = set()  # generation, operator, replica
-        self._ended: dict[tuple[int, int, str], Table] = {}
+        self._begun: dict[int, dict[str, Table]] = {}  # by generation: the tables with which it began
+        self._holders: set[str] = set()
+        self._holding = threading.Lock()
         self._since: dict[str, tuple[tuple[int, int], float]] = {}  # the change that goes on, how far, and since when
         self._processed: dict[ReplicaId, int] = {}  # by replicas of operators with state, in their last batch
         self._taken: dict[str, int] = {}  # what was handed over before this version has been removed
-        self._clean = threading.Event()
         self._stopped = threading.Event()
 
     def start(self) -> None:
@@ -54,54 +53,46 @@ class Handovers:
         """Look no more."""
         self._stopped.set()
 
-    def tables(self, question: TablesQuery) -> dict[str, Table]:
-        """Who owns which key groups as the batch begins, or for one operator as it ends: the same for all who ask."""
-        if question.ending:
-            asked = (question.generation, question.batch, question.ending)
-            if asked not in self._ended:
-                self._ended[asked] = self._routing.coordinate(lambda all_: all_[question.ending].freeze())
-            return {question.ending: self._ended[asked]}
-        return self.begin(question.generation, question.batch)
+    def tables(self, generation: int, *, alone: bool) -> dict[str, Table]:
+        """Who owns which key groups as an attempt begins: the same for all who ask.
 
-    def begin(self, generation: int, batch: int) -> dict[str, Table]:
-        """The tables with which the batch begins; the batches before it are done."""
-        shift, now = shift_of(batch), (generation, batch)
-        if shift not in self._begun or self._begun[shift][0] != now:
-            following = self._begun and shift > min(self._begun)
-            self._begun[shift] = (now, self._routing.coordinate(_as_they_are if following else _begin))
-            self._ended = {key: table for key, table in self._ended.items() if shift_of(key[1]) != shift}
-            self._clean.set()
-        return self._begun[shift][1]
+        If no other shift is at work, what was wished for is so from the beginning.
+        """
+        if generation not in self._begun:
+            tables = self._routing.coordinate(_begin if alone else _as_they_are)
+            self._begun = {one: kept for one, kept in self._begun.items() if one >= generation - KEPT} | {
+                generation: tables
+            }
+        return self._begun[generation]
 
-    # ── from shift to shift ─────────────────────────────────────────────────────────────────────────────────────────
+    # ── holding ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def hold(self) -> None:
+    def hold_now(self, holder: str) -> bool:
+        """Let no change begin; whether none goes on."""
+        with self._holding:
+            self._holders.add(holder)
+            self._routing.coordinate(_hold)
+        return not self._moving()
+
+    def wished(self) -> bool:
+        """Whether a change is wanted that may not begin."""
+        return self._routing.coordinate(lambda all_: any(one.waits for one in all_.values()))
+
+    def hold(self, holder: str) -> None:
         """Let no change begin, and wait until none goes on: the next shift begins with the same owners."""
-        self._routing.coordinate(_hold)
         deadline = time.monotonic() + 2 * self._timeout_s
-        while self._moving():
+        while not self.hold_now(holder):
             if time.monotonic() > deadline or self._stopped.is_set():
-                self.release()
+                self.release(holder)
                 raise EngineError(f"key groups were still moving after {2 * self._timeout_s:g} s")
             time.sleep(0.02)
 
-    def release(self) -> None:
-        """Let changes begin again."""
-        self._routing.coordinate(_release)
-
-    def await_written(self, generation: int, replicas: Iterable[ReplicaId], timeout_s: float) -> bool:
-        """Whether those of the replicas that keep state have written it within the time, in this generation."""
-        wanted = {(generation, name, replica) for name, replica in replicas if name in self._files}
-        deadline = time.monotonic() + timeout_s
-        while not wanted <= self._written:
-            if time.monotonic() > deadline or self._stopped.is_set():
-                return False
-            time.sleep(0.01)
-        return True
-
-    def forget(self, shift: int) -> None:
-        """A shift has ended, or was given up."""
-        self._begun.pop(shift, None)
+    def release(self, holder: str) -> None:
+        """Let changes begin again, unless another holds them."""
+        with self._holding:
+            self._holders.discard(holder)
+            if not self._holders:
+                self._routing.coordinate(_release)
 
     def settle(self) -> None:
         """While no batch is at work, and nobody looks: what was wished for is so."""
@@ -112,10 +103,9 @@ class Handovers:
         """Take what replicas say that they have given and got, and how far they are."""
         for report in reports.reports:
             if report.operator in self._files:
-                self._processed[report.operator, report.replica] = report.counters.processed
+                done = report.counters.processed + sum(report.counters.dropped.values())
+                self._processed[report.operator, report.replica] = done
         for one in reports.state:
-            if one.written:
-                self._written.add((one.generation, one.operator, one.replica))
             self._routing.coordinate(lambda all_: all_[one.operator].hear(one.replica, one.handed, one.taken))  # noqa: B023
 
     def _watch(self) -> None:
@@ -137,12 +127,9 @@ class Handovers:
             )
         if late:
             self._roll_back()
-        if self._clean.is_set():
-            self._clean.clear()
-            self._remove()
 
     def _remove(self) -> None:
-        """Remove the files of batches that will not be done again."""
+        """Remove the files of micro-batches that will not be done again."""
         for files in self._files.values():
             files.clean()
 

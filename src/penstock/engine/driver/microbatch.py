@@ -17,7 +17,7 @@ from penstock.engine.driver.supervisor import Supervisor
 from penstock.engine.plan.layout import Layout, lay_out
 from penstock.engine.plan.program import Edge, MicroBatch, Program
 from penstock.engine.plan.queries import compile_program
-from penstock.engine.protocol.messages import OperatorRouting, Position, Question, TablesQuery, Utilisations
+from penstock.engine.protocol.messages import OperatorRouting, Question, Start, StartQuery, Utilisations
 from penstock.errors import EngineError, InputError
 from penstock.topology import Topology
 
@@ -62,7 +62,14 @@ class MicroBatchQuery:
         active = {name: one.active for name, one in routing.items()}
         layout = lay_out(self.topology, active, source_slots=len(program.layout.stages[0]))
         edges = {sender: tuple(map(_fixed, out)) for sender, out in program.edges.items()}
-        return replace(program, layout=layout, routing=routing, edges=edges, microbatch=MicroBatch(batch, source, used))
+        return replace(
+            program,
+            layout=layout,
+            routing=routing,
+            edges=edges,
+            checkpoint=batch + 1,
+            microbatch=MicroBatch(batch, source, used),
+        )
 
 
 def _fixed(edge: Edge) -> Edge:
@@ -112,11 +119,23 @@ class MicroBatches:
         """How often it was started again."""
         return self._supervisor.restarts
 
-    def check(self, question: Question | TablesQuery) -> None:
+    def all_read(self) -> bool:
+        """A DataFrame may always have more."""
+        return False
+
+    def is_starting(self, generation: int) -> bool:  # noqa: ARG002 - as of shifts
+        """There is never a next shift."""
+        return False
+
+    def checkpoint_now(self, timeout_s: float) -> bool:  # noqa: ARG002 - as of shifts
+        """Every batch is one."""
+        return True
+
+    def check(self, question: Question) -> None:
         """Replicas of a micro-batch know everything from the start."""
         raise EngineError(f"a replica asked in micro-batch mode: {question}")
 
-    def answer(self, question: Question) -> Position:
+    def start_of(self, question: StartQuery) -> Start:
         """The same."""
         self.check(question)
         raise AssertionError
@@ -131,3 +150,10 @@ class MicroBatches:
 
     def renew(self, between: Callable[[], None]) -> None:
         """Owners of key groups change between batches only: there is never a change to be taken back."""
+
+
+def next_batch(folder: Path) -> int:
+    """The batch that Spark does next from what it keeps there: the one after the last that was committed."""
+    commits = folder / "commits"
+    done = [int(file.name) for file in commits.iterdir() if file.name.isdecimal()] if commits.is_dir() else []
+    return max(done, default=-1) + 1

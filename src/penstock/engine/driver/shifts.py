@@ -1,8 +1,9 @@
-"""The shift at work, and how the next one takes over from it.
+"""The shift at work, how each of its attempts begins, and how the next shift takes over from it.
 
 Two can be at work at the same time. The next one starts while the last goes on; when all its replicas are ready, the
-sources of the last stop and those of the next go on from there. The last finishes what it has and is ended. Until then
-operators of the next that process events of one key in order only queue them.
+sources of the last stop behind a barrier, and those of the next go on from there. The last finishes what it has: when
+its last checkpoint is committed it is over. Until then operators of the next that process events of one key in order
+only queue them. If either dies meanwhile, both end, and the next begins again from the last checkpoint.
 """
 
 from __future__ import annotations
@@ -14,22 +15,21 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from penstock.engine.driver.checkpoints import Checkpoints, Round
 from penstock.engine.driver.handovers import Handovers
-from penstock.engine.driver.phases import Phases, Shift
-from penstock.engine.driver.positions import Positions
+from penstock.engine.driver.phases import Phases, Position, Shift
 from penstock.engine.driver.supervisor import Supervisor
 from penstock.engine.driver.tally import Tally
 from penstock.engine.plan.layout import Layout
-from penstock.engine.protocol.messages import Halted, Position, Question, StartQuery, TablesQuery
-from penstock.engine.protocol.progress import shift_of
+from penstock.engine.protocol.messages import Question, Start, StartQuery
 from penstock.errors import EngineError, InputError
-from penstock.topology import Topology
+from penstock.topology import ReplicaId, Topology
 
 log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 0.02
 HALT_WITHIN_S = 10.0
-TRY_AGAIN_S = 1.0  # after a shift could not be seen off
+HOLDER = "shift"
 
 
 class DriverPort(Protocol):
@@ -37,31 +37,35 @@ class DriverPort(Protocol):
 
     ready_within_s: float
     log_file: Path
+    first_shift: int  # beyond all of earlier drivers
 
-    def ask_all(self, timeout_s: float) -> bool:
-        """Whether every process has reported anew within the time."""
+    def supervise(self, shift: int, layout: Layout, prepare: Callable[[int], None]) -> Supervisor:
+        """Who runs a shift; `prepare` is called with the generation before each start of its query."""
 
-    def supervise(self, shift: int, layout: Layout) -> Supervisor:
-        """Who runs a shift."""
+    def recover(self, generation: int) -> None:
+        """Have sinks clean up, and state be looked at, before an attempt begins from the last checkpoint."""
 
 
 class Shifts:
-    """The shift at work, and those that finish what they have."""
+    """The shift at work, and the one that finishes what it has."""
 
     def __init__(
-        self, driver: DriverPort, tally: Tally, positions: Positions, phases: Phases, handovers: Handovers
+        self, driver: DriverPort, tally: Tally, phases: Phases, handovers: Handovers, checkpoints: Checkpoints
     ) -> None:
         self._driver = driver
         self._tally = tally
-        self._positions = positions
         self._phases = phases
         self._handovers = handovers
+        self._checkpoints = checkpoints
         self._changing = threading.Lock()
+        self._relieving = threading.Lock()  # while it is open which shift is at work
         self._stopping = threading.Event()
         self._over_restarts = 0  # of shifts that have ended
         self._shifts: dict[int, Shift] = {}
         self._ended: set[int] = set()
-        self.next = 0  # the number of the next shift
+        self._starting: Shift | None = None  # the next one, while it is not at work
+        self._owed: dict[ReplicaId, int] = {}  # how many events each slot has been heard to have sent, in any attempt
+        self.next = driver.first_shift  # the number of the next shift
         self.current: Shift
 
     lasting = True  # its processes stay connected
@@ -85,6 +89,7 @@ class Shifts:
     def stop(self) -> None:
         """End them all."""
         self._stopping.set()
+        self._checkpoints.stop()
         for shift in list(self._shifts.values()):
             shift.supervisor.stop()
 
@@ -95,14 +100,17 @@ class Shifts:
         return all(shift.ended.wait(max(0.0, deadline - time.monotonic())) for shift in others)
 
     def all_sent(self) -> bool:
-        """Whether the sources that are to stop have, and have sent again what was in flight when a query died."""
-        stopped = [shift for shift in list(self._shifts.values()) if shift.left]
-        if self._phases.stopped and not self.current.left:
-            stopped.append(self.current)
-        try:
-            return all(self._all_sent(shift) for shift in stopped)
-        except EngineError:  # its positions are forgotten: it is just being seen off
+        """Whether no earlier shift is at work, and sources have sent again what they had when a query died."""
+        if any(shift.left for shift in list(self._shifts.values())):
             return False
+        current = self.current
+        if not self._is_ready(current):
+            return False
+        return all(self._sent(current, slot) >= self._owed.get(slot, 0) for slot in current.source_slots)
+
+    def all_read(self) -> bool:
+        """Whether no source will ever have another event."""
+        return not self._starting and self._is_ready(self.current) and self._tally.ended(self.current.number)
 
     @property
     def failure(self) -> EngineError | None:
@@ -115,45 +123,97 @@ class Shifts:
         """How often a query was started again."""
         return self._over_restarts + sum(shift.supervisor.restarts for shift in list(self._shifts.values()))
 
-    def answer(self, question: Question) -> Position:
-        """What a source slot wants to know, or to have kept."""
-        if not isinstance(question, StartQuery) and shift_of(question.batch) in self._ended:
-            return Position(question.batch, question.position)  # Spark may end the batch of a query that it stops
-        shift = self.check(question)
-        if isinstance(question, StartQuery):
-            return self._phases.start(shift, question)
-        if isinstance(question, Halted):
-            return self._phases.halted(shift, question)
-        slot = (question.source, question.slot)
-        return Position(question.batch, self._positions.end(question.batch, slot, question.position))
+    def start_of(self, question: StartQuery) -> Start:
+        """Where a source's slot starts."""
+        shift, slot = self.check(question), (question.source, question.slot)
+        begun = shift.begin.get(slot, Position())
+        return Start(begun.cursor, begun.sent, self._owed.get(slot, 0))
 
-    def check(self, question: Question | TablesQuery) -> Shift:
+    def check(self, question: Question) -> Shift:
         """The shift of whoever asks; raises an EngineError if it has been replaced."""
-        shift = self._shifts.get(shift_of(question.batch))
-        if shift is None or shift.number in self._ended or question.generation != shift.supervisor.generation:
-            raise EngineError(f"a replica of generation {question.generation} asked; it has been replaced")
-        return shift
+        for shift in list(self._shifts.values()):
+            if shift.supervisor.generation == question.generation and shift.number not in self._ended:
+                return shift
+        raise EngineError(f"a replica of generation {question.generation} asked; it has been replaced")
+
+    def is_starting(self, generation: int) -> bool:
+        """Whether that is of the next shift, while another is at work."""
+        return self._starting is not None and self._starting.supervisor.generation == generation
+
+    def checkpoint_now(self, timeout_s: float) -> bool:
+        """Whether all that sources are heard to have sent is in a checkpoint, and shown, within the time.
+
+        An attempt that has died since sends it again: its checkpoints count once it has.
+        """
+        deadline = time.monotonic() + timeout_s
+        sent = {slot: self._sent(self.current, slot) for slot in self.current.source_slots}
+        sent = {slot: max(count, self._owed.get(slot, 0)) for slot, count in sent.items()}
+        while self._checkpoints.now(deadline - time.monotonic()):
+            record = self._checkpoints.records.last
+            if record is not None and all(record.start(slot)[1] >= count for slot, count in sent.items()):
+                return True
+        return False
 
     def renew(self, between: Callable[[], None]) -> None:
-        """Have the batch of the shift at work begin again; nothing runs while `between` is called."""
+        """Have the shift at work begin again from the last checkpoint; nothing runs while `between` is called."""
         self.current.supervisor.renew(between)
 
     def await_ready(self) -> None:
         """Wait until the sources can begin."""
         self._await_ready(self.current)
 
+    def to_checkpoint(self) -> Shift | None:
+        """The shift at work, if all its replicas are there and no other finishes what it has."""
+        if any(shift.left for shift in list(self._shifts.values())) or self._phases.current.epoch_s is None:
+            return None
+        return self.current if self._is_ready(self.current) else None
+
+    # ── attempts ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _begin_attempt(self, shift: Shift, generation: int) -> None:
+        """Before a query is started: everything after the last checkpoint is done again, unless another shift goes on.
+
+        Called by the shift's supervisor, in its thread.
+        """
+        with self._relieving:
+            if shift is self._starting:
+                return  # nothing of it counts yet, and another shift is at work
+        if shift.left:
+            raise EngineError("the next shift has taken over")
+        self._checkpoints.abandon()  # from here on nothing is committed that is done again
+        for other in list(self._shifts.values()):
+            if other.left:
+                self._finish(other)
+        for slot in shift.source_slots:
+            self._owed[slot] = max(self._owed.get(slot, 0), self._sent(shift, slot))
+        self._phases.begin_attempt(shift)
+        self._tally.restart(shift.number, generation)
+        record = self._checkpoints.records.last
+        shift.begin = {slot: Position(*record.start(slot)) if record else Position() for slot in shift.source_slots}
+        self._driver.recover(generation)
+
+    def _sent(self, shift: Shift, slot: ReplicaId) -> int:
+        return shift.begin.get(slot, Position()).sent + self._tally.sent_by(shift.number, slot)
+
+    def _is_ready(self, shift: Shift) -> bool:
+        return not shift.replicas - self._tally.heard(shift.supervisor.generation)
+
     def _await_ready(self, shift: Shift) -> None:
         """Wait until every replica of the shift has reported in its present generation."""
-        deadline = time.monotonic() + self._driver.ready_within_s
+        deadline, at_work = time.monotonic() + self._driver.ready_within_s, self.current.supervisor.generation
         while missing := shift.replicas - self._tally.heard(shift.supervisor.generation):
             if (failure := shift.supervisor.failure) is not None:
                 raise failure
+            if shift is not self.current and at_work != self.current.supervisor.generation:
+                raise EngineError("pools stay as they are: the query at work died while the next was started")
             if time.monotonic() > deadline or self._stopping.is_set():
                 raise EngineError(
                     f"{len(missing)} of {len(shift.replicas)} replicas were not ready within "
                     f"{self._driver.ready_within_s:g} s; Spark's log: {self._driver.log_file}"
                 )
             time.sleep(0.05)
+
+    # ── from shift to shift ─────────────────────────────────────────────────────────────────────────────────────────
 
     def take_over(self, layout: Layout) -> float:
         """Have the next shift, on that layout, take over; how long no source could send.
@@ -164,126 +224,101 @@ class Shifts:
         with self._changing:
             if not self.wait_settled(self._driver.ready_within_s):
                 raise EngineError("pools stay as they are: an earlier shift still finishes what it had")
-            self._handovers.hold()
-            last, following = self.current, self._new(layout)
+            self._handovers.hold(HOLDER)
+            last = self.current
             try:
+                following = self._starting = self._new(layout)
                 following.supervisor.start()
                 self._await_ready(following)
                 return self._relieve(last, following)
             except BaseException:
                 if self.current is last:
-                    self._dismiss(following)
-                    self._handovers.release()
+                    if self._starting is not None:
+                        self._dismiss(self._starting)
+                    self._handovers.release(HOLDER)
                 raise
+            finally:
+                self._starting = None
 
     def _new(self, layout: Layout) -> Shift:
-        shift = Shift(self.next, layout, self._driver.supervise(self.next, layout))
-        self._shifts[shift.number] = shift
+        number = self.next
         self.next += 1
-        return shift
+        supervisor = self._driver.supervise(
+            number, layout, lambda generation: self._begin_attempt(self._shifts[number], generation)
+        )
+        self._shifts[number] = Shift(number, layout, supervisor)
+        return self._shifts[number]
 
     def _relieve(self, last: Shift, following: Shift) -> float:
+        round_ = self._checkpoints.last_of(last, self._driver.ready_within_s)
         begun = time.monotonic()
-        self._phases.pause()
         try:
-            self._await_halted(last)
-            self._phases.leave(last)
-            self._positions.begin(following.number, last.halted)
+            self._await_halted(last, round_)
+            if not last.supervisor.leave(round_.generation):
+                raise EngineError("pools stay as they are: the query died before the next could take over")
         except BaseException:
             self._phases.resume(last)
+            self._checkpoints.cancel(round_)
             raise
-        self.current = following
-        self._tally.current = following.number
-        self._phases.take_over(last, following)
-        threading.Thread(target=self._see_off, args=(last,), name="penstock-shifts", daemon=True).start()
+        following.begin = {
+            slot: Position(round_.done[slot].cursor, round_.done[slot].sent) for slot in last.source_slots
+        }
+        with self._relieving:
+            self.current, self._starting = following, None
+            self._tally.current = following.number
+            self._phases.take_over(last, following)
+        threading.Thread(target=self._see_off, args=(last, round_), name="penstock-shifts", daemon=True).start()
         return time.monotonic() - begun
 
-    def _await_halted(self, shift: Shift) -> None:
+    def _await_halted(self, shift: Shift, round_: Round) -> None:
+        """Wait until all its slots have sent their last barrier, and said where they are."""
         deadline = time.monotonic() + HALT_WITHIN_S
-        while missing := shift.source_slots - shift.halted.keys():
+        while missing := shift.source_slots & round_.missing:
             if (failure := shift.supervisor.failure) is not None:
                 raise failure
+            if shift.supervisor.generation != round_.generation:
+                raise EngineError("pools stay as they are: the query died before the next could take over")
             if time.monotonic() > deadline:
                 names = ", ".join(sorted({name for name, _ in missing}))
                 raise EngineError(f"pools stay as they are: sources did not stop within {HALT_WITHIN_S:g} s: {names}")
             time.sleep(LOOK_EVERY_S)
 
-    def _finished(self, shift: Shift, timeout_s: float) -> bool:
-        """Whether all that the shift's sources sent is processed within the time, by two rounds of reports that agree.
-
-        One round is not enough: a sender may have reported before it sent, a receiver after it processed.
-        """
-        deadline, seen = time.monotonic() + timeout_s, None
-        while time.monotonic() < deadline and not self._stopping.is_set():
-            if (failure := shift.supervisor.failure) is not None:
-                raise failure
-            now = self._tally.in_flight(shift.number) if self._driver.ask_all(1.0) else None
-            if now is not None and now[0] == 0 and now == seen and self._all_sent(shift):
-                return True
-            seen = now
-            time.sleep(LOOK_EVERY_S)
-        return False
-
-    def _all_sent(self, shift: Shift) -> bool:
-        """Whether its sources are where they halted: after a restart they first have to come there again."""
-        if shift.source_slots - shift.halted.keys() or shift.replicas - self._tally.heard(shift.supervisor.generation):
-            return False
-        for slot, position in dict(shift.halted).items():
-            batch, sent = self._tally.newest(shift.number, slot)
-            if self._positions.start(batch, slot) + sent != position:
-                return False
-        return True
-
-    def _done(self, shift: Shift, within_s: float) -> bool:
-        """Whether it has finished within the time, and its state is on disk."""
-        generation = shift.supervisor.generation
-        if not self._finished(shift, within_s):
-            return False
-        self._phases.write(shift, generation)
-        written = self._handovers.await_written(generation, shift.replicas, within_s)
-        return written and generation == shift.supervisor.generation
-
-    def _see_off(self, shift: Shift) -> None:
-        """End a shift once it has finished what it had, and that is on disk."""
-        while not self._finally_done(shift):
-            if self._stopping.wait(TRY_AGAIN_S):
+    def _see_off(self, shift: Shift, round_: Round) -> None:
+        """End a shift once its last checkpoint is committed and shown."""
+        while not self._checkpoints.wait_over(round_, 0.5):
+            if self._stopping.is_set() or shift.ended.wait(LOOK_EVERY_S):
                 return
-            if (failure := shift.supervisor.failure) is not None:
-                log.warning("shift %d: ended before it had finished: %s", shift.number, failure)
-                return  # it stays among the shifts, so that the run fails
-            log.info("shift %d: still finishes what it had when the next took over", shift.number)
-        self._end(shift)
+            if shift.supervisor.died:
+                log.warning("shift %d: died before it had finished; the next one does it again", shift.number)
+                self.current.supervisor.renew(lambda: None, unless=shift.ended.is_set)
+                return
+        self._finish(shift)
+
+    def _finish(self, shift: Shift) -> None:
+        """End a shift that was left, whether it is committed or done again; who comes second waits for the first."""
+        with self._relieving:
+            second = shift.number in self._ended
+            self._ended.add(shift.number)  # whoever asks from now on has been replaced
+        if second:
+            shift.ended.wait()
+            return
+        shift.supervisor.stop()
         self._tally.close(shift.number)
         self._phases.end(shift)
-        self._handovers.release()
+        self._handovers.release(HOLDER)
         self._forget(shift)
-
-    def _finally_done(self, shift: Shift) -> bool:
-        """Whether it has finished, within a minute, and its positions are forgotten."""
-        try:
-            if not self._done(shift, within_s=60.0):
-                return False
-            self._positions.forget(shift.number)
-        except Exception as error:  # a full disk, say: the next try may do better
-            log.warning("shift %d: cannot be ended yet: %s", shift.number, error)
-            return False
-        return True
 
     def _dismiss(self, shift: Shift) -> None:
         self._tally.discard(shift.number)
-        self._end(shift)
-        self._forget(shift)
-
-    def _end(self, shift: Shift) -> None:
-        self._ended.add(shift.number)  # whoever asks from now on has been replaced
+        self._ended.add(shift.number)
         shift.supervisor.stop()
-        self._handovers.forget(shift.number)
+        self._forget(shift)
 
     def _forget(self, shift: Shift) -> None:
         """Only now has it ended, and its slots in Spark are free."""
-        del self._shifts[shift.number]
-        self._over_restarts += shift.supervisor.restarts
-        shift.ended.set()
+        if self._shifts.pop(shift.number, None) is not None:
+            self._over_restarts += shift.supervisor.restarts
+            shift.ended.set()
 
 
 def check_pools(topology: Topology, pools: Mapping[str, Sequence[int]], active: Mapping[str, tuple[int, ...]]) -> None:

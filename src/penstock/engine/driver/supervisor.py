@@ -47,6 +47,8 @@ class Supervisor:
         self.generation = next(self._numbers)
         self.restarts = 0
         self.causes: list[str] = []
+        self.restarting = True  # else a query that dies is left so
+        self.died = False
         self.failure: EngineError | None = None
 
     def start(self) -> None:
@@ -64,10 +66,21 @@ class Supervisor:
                 with contextlib.suppress(Exception):
                     self._running.stop()
 
-    def renew(self, between: Callable[[], None]) -> None:
-        """End the query, call `between`, and start the next generation; it does not count as a restart."""
+    def leave(self, generation: int) -> bool:
+        """From now on leave a query that dies; False, and all stays as it is, if that generation has died."""
         with self._changing:
-            if self._stopping.is_set():
+            if self.generation != generation or self._running is None or not self._running.isActive:
+                return False
+            self.restarting = False
+            return True
+
+    def renew(self, between: Callable[[], None], unless: Callable[[], bool] = lambda: False) -> None:
+        """End the query, call `between`, and start the next generation; it does not count as a restart.
+
+        `unless` is asked when no restart goes on: that may have done what is wanted.
+        """
+        with self._changing:
+            if self._stopping.is_set() or unless():
                 return
             if self._running is not None:
                 with contextlib.suppress(Exception):  # it says so when a batch is cut short, which is what is wanted
@@ -84,15 +97,23 @@ class Supervisor:
 
     def _keep_alive(self) -> None:
         tries, since = 0, time.monotonic()
+        failed: set[str] = set()  # events that have ended the query
         while not self._stopping.wait(LOOK_EVERY_S):
             with self._changing:
                 if self._running is not None and self._running.isActive:
                     continue
                 if self._query.finishing:
                     return
+                if not self.restarting:
+                    self.died = True
+                    return
                 if time.monotonic() - since > self._options.retry_window_s:
                     tries = 0
                 cause = cause_of(self._running.exception()) if self._running is not None else self._not_started
+                if (event := failed_event(cause)) in failed:
+                    self.failure = EngineError(f"an event failed in the same way each time: {cause}")
+                    return
+                failed |= {event} if event is not None else set()
                 if tries >= self._options.retries:
                     self.failure = EngineError(f"the query died {tries + 1} times in a row; the last time: {cause}")
                     return
@@ -114,6 +135,16 @@ class Supervisor:
         except Exception as error:
             self._not_started = f"it could not be started again: {cause_of(error)}"
             self._running = None
+
+
+def failed_event(cause: str) -> str | None:
+    """Operator, error and id of the event that a query died of, if it did.
+
+    >>> failed_event("operator 'parse' (app.py:3): ValueError: no; on event 41: {'n': 7}")
+    "operator 'parse' (app.py:3): ValueError: no; on event 41"
+    """
+    found = re.match(r"(?:operator|source) .+?; on event \S+?(?=: )", cause)
+    return found[0] if found else None
 
 
 def cause_of(error: Any) -> str:

@@ -1,7 +1,8 @@
-"""The tally of all counters: every report is entered once, even when a batch is done again.
+"""The tally of all counters: every event counts once, even when it is done again.
 
-Counters are cumulative within a batch, per replica. When a batch is done again in a later generation of the query,
-its new counters take the place of the old ones; finished batches are added up. Each shift is counted by itself.
+Counters are cumulative within an attempt, per replica. When an attempt dies, they count as of its last checkpoint, and
+those of the next attempt are added. A micro-batch that is done again takes the place of its first try; finished ones
+are added up. Each shift is counted by itself.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from penstock.engine.protocol.messages import Report, Reports
-from penstock.engine.protocol.progress import first_batch, shift_of
+from penstock.engine.protocol.progress import shift_of
 from penstock.metrics.counters import OperatorCounters, ReplicaCounters, RunCounters, total
 from penstock.topology import ReplicaId, Topology
 
@@ -38,41 +39,46 @@ class _OfShift:
         self.generations: dict[int, int] = {}  # of each open batch
         self.settled_before = 0
         self.places: dict[ReplicaId, Place] = {}
-        self.replaced: dict[ReplicaId, tuple[int, int]] = {}  # the last batch that is done again, what it had processed
+        self.committed: dict[ReplicaId, ReplicaCounters] = {}  # as of the last checkpoint of the attempt
+        self.ended: dict[ReplicaId, bool] = {}  # source slots, and whether they have read all
+        self.first_generation = 0  # what earlier ones say counts no more
 
     def enter(self, report: Report, process: tuple[str, int]) -> None:
         """Take one report, unless a later generation does its batch again, or it has been added up."""
         batch, replica = report.batch, (report.operator, report.replica)
+        if report.generation < self.first_generation:
+            return
         newest = max((g for b, g in self.generations.items() if b <= batch), default=0)
         if batch < self.settled_before or report.generation < newest:
             return
         # a restart does this batch and all later ones again
-        for later in sorted(b for b, g in self.generations.items() if b >= batch and g < report.generation):
-            self.replaced |= {one: (later, counters.processed) for one, counters in self.batches[later].items()}
+        for later in [b for b, g in self.generations.items() if b >= batch and g < report.generation]:
             del self.batches[later], self.generations[later]
         self.generations[batch] = report.generation
         self.batches.setdefault(batch, {})[replica] = report.counters
         self.places[replica] = Place(*process, batch)
+        self.ended[replica] = report.ended
 
     def settle(self, before: int, into: dict[ReplicaId, ReplicaCounters]) -> None:
         """Add up the batches before that one; they change no more."""
         for batch in [b for b in self.batches if b < before]:
             for replica, counters in self.batches.pop(batch).items():
-                counters.queued = 0
-                into[replica].add(counters)
+                _settled(counters, into[replica])
             self.generations.pop(batch, None)
             self.settled_before = max(self.settled_before, batch + 1)
 
-    def in_flight(self, operators: Collection[str]) -> tuple[int, int]:
-        """How many events were sent and neither processed nor dropped, over all hops; and how many were processed."""
-        sent = processed = dropped = 0
-        for batch in self.batches.values():
-            for (name, _), counters in batch.items():
-                sent += sum(counters.sent.values())
-                if name in operators:
-                    processed += counters.processed
-                    dropped += sum(counters.dropped.values())
-        return sent - processed - dropped, processed
+    def end(self, into: dict[ReplicaId, ReplicaCounters]) -> None:
+        """The attempt is over: what it had done by its last checkpoint counts."""
+        for replica, counters in self.committed.items():
+            _settled(counters, into[replica])
+        for kept in (self.batches, self.generations, self.committed, self.ended):
+            kept.clear()
+
+
+def _settled(counters: ReplicaCounters, into: ReplicaCounters) -> None:
+    """Add what changes no more; what is now is the next one's."""
+    counters.queued = counters.lag = counters.state_bytes = counters.state_keys = 0
+    into.add(counters)
 
 
 class Tally:
@@ -100,11 +106,11 @@ class Tally:
             self._heard[process] = now_s
 
     def close(self, shift: int) -> None:
-        """All that the shift's replicas counted is final."""
+        """The shift is over: what its replicas had counted at its last checkpoint is final."""
         with self._lock:
             self._closed.add(shift)
             if (counted := self._shifts.pop(shift, None)) is not None:
-                counted.settle(max(counted.batches, default=0) + 1, self._settled)
+                counted.end(self._settled)
 
     def discard(self, shift: int) -> None:
         """Nothing that the shift's replicas said counts."""
@@ -112,25 +118,28 @@ class Tally:
             self._closed.add(shift)
             self._shifts.pop(shift, None)
 
-    def in_flight(self, shift: int) -> tuple[int, int]:
-        """Of one shift: how many events are on their way, and how many were processed, which grows while any move."""
+    def commit(self, shift: int, counters: Mapping[ReplicaId, ReplicaCounters | None]) -> None:
+        """What its replicas had counted at a checkpoint that is committed."""
         with self._lock:
-            counted = self._shifts.get(shift)
-            return counted.in_flight(self._topology.operators) if counted is not None else (0, 0)
+            self._shifts[shift].committed = {one: counted for one, counted in counters.items() if counted is not None}
 
-    def newest(self, shift: int, slot: ReplicaId) -> tuple[int, int]:
-        """A source slot's newest batch in a shift that is open, and how many events it has sent in it."""
+    def restart(self, shift: int, generation: int) -> None:
+        """The shift begins again, from its last checkpoint, in that generation."""
         with self._lock:
-            batches = self._shifts[shift].batches
-            batch = max((b for b, counters in batches.items() if slot in counters), default=first_batch(shift))
-            counters = batches.get(batch, {}).get(slot)
-            return batch, counters.processed if counters is not None else 0
+            self._shifts[shift].end(self._settled)
+            self._shifts[shift].first_generation = generation
 
-    def furthest(self, shift: int, slot: ReplicaId) -> tuple[int, int]:
-        """The same, but if its query has died and it has not come so far again: how far it had come before."""
-        newest = self.newest(shift, slot)
+    def sent_by(self, shift: int, slot: ReplicaId) -> int:
+        """How many events a source's slot has sent in the present attempt, or left out, as far as heard."""
         with self._lock:
-            return max(newest, self._shifts[shift].replaced.get(slot, newest))
+            counted = [batch[slot] for batch in self._shifts[shift].batches.values() if slot in batch]
+            return sum(one.processed + sum(one.dropped.values()) for one in counted)
+
+    def ended(self, shift: int) -> bool:
+        """Whether all source slots of a shift say that no event will come any more."""
+        with self._lock:
+            slots = [over for (name, _), over in self._shifts[shift].ended.items() if name in self._topology.sources]
+            return bool(slots) and all(slots)
 
     def places(self) -> dict[ReplicaId, Place]:
         """Where each operator's replica of the current shift was last heard of."""
@@ -169,13 +178,16 @@ class Tally:
             age = max((now_s - heard.get((name, r), now_s) for r in active[name]), default=0.0)
             pool = self._topology[name].pool
             operators[name] = OperatorCounters(by_name[name], active[name], pool, max(backlog, 0), age)
-        sources = {name: total(by_name[name].values()).processed for name in self._topology.sources}
+        entered = {name: total(by_name[name].values()) for name in self._topology.sources}
+        sources = {name: one.processed for name, one in entered.items()}
+        lag = {name: one.lag for name, one in entered.items()}
+        dropped = {name: one.dropped for name, one in entered.items()}
         missing = frozenset(n for n in operators if any((n, r) not in heard for r in active[n]))
         source_age_s: dict[str, float] = {}
         for (name, _), heard_s in heard.items():
             if name in sources:
                 source_age_s[name] = max(source_age_s.get(name, 0.0), now_s - heard_s)
-        return RunCounters(now_s, sources, operators, restarts, missing, source_age_s)
+        return RunCounters(now_s, sources, operators, restarts, missing, source_age_s, lag, dropped)
 
     def _sums(self) -> dict[ReplicaId, ReplicaCounters]:
         sums: dict[ReplicaId, ReplicaCounters] = defaultdict(ReplicaCounters)

@@ -76,6 +76,14 @@ class OnlineWire(Wire):
         self._requests = {request.event: request for request in self._shuffle.requests()}
         return chosen
 
+    def _check_key(self, event: Any) -> None:
+        self._shuffle.hashes([event])
+
+    def _keep_keys(self, rows: list[int]) -> None:
+        """A request whose event is left out is lost: it is as if the event had been dropped on arrival."""
+        self._hashes = self._hashes[rows]
+        self._requests = {place: self._requests[i] for place, i in enumerate(rows) if i in self._requests}
+
     def _keys(self, part: list[int]) -> Keys:
         asked = [(place, self._requests[i]) for place, i in enumerate(part) if i in self._requests]
         requests = [request._replace(event=place) for place, request in asked]

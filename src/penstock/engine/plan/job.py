@@ -16,13 +16,13 @@ from penstock.engine.plan.layout import Layout
 from penstock.engine.plan.program import DriverAddress, Limits, Program, edges_of
 from penstock.engine.protocol.messages import OperatorRouting
 from penstock.state.files import StateFiles
-from penstock.topology import ReplicaId, Topology
+from penstock.topology import Topology
 from penstock.topology.event_type import event_type
 
 
 @dataclass(frozen=True)
 class Job:
-    """The folder has the checkpoints, the state and the logs."""
+    """The folder has the records of checkpoints, the state and the logs."""
 
     run: str  # its name
     topology: Topology
@@ -31,13 +31,14 @@ class Job:
     spark: SparkSession
     folder: Path
 
-    def checkpoint(self, shift: int) -> Path:
-        """Spark's, of one shift."""
-        return self.folder / "checkpoint" / str(shift)
+    def spark_folder(self, query: str) -> Path:
+        """What Spark calls its checkpoint; only a query over a DataFrame is carried on from there."""
+        return self.folder / "spark" / query
 
-    def source_slots(self) -> list[ReplicaId]:
-        """All slots of all sources."""
-        return [(name, slot) for name in self.sources for slot in range(self.options.source_slots)]
+    @property
+    def records(self) -> Path:
+        """The folder of the records of checkpoints."""
+        return self.folder / "checkpoints"
 
     def state_files(self) -> dict[str, StateFiles]:
         """Of the operators that keep state."""
@@ -47,6 +48,7 @@ class Job:
     def program(self, layout: Layout, driver: DriverAddress, routing: Mapping[str, OperatorRouting]) -> Program:
         """What replicas on this layout need to know; generation and shift are the driver's to say."""
         topology, options = self.topology, self.options
+        declared = topology.sources | topology.operators
         blobs = {name: cloudpickle.dumps((one, event_type(one.run))) for name, one in topology.operators.items()}
         sources = self.sources.items()
         blobs |= {name: cloudpickle.dumps(one) for name, one in sources if not isinstance(one, DataFrame)}
@@ -61,6 +63,7 @@ class Job:
             routing=routing,
             blobs=blobs,
             path=tuple(str(Path(entry).resolve()) for entry in sys.path),
-            labels={name: str(thing) for name, thing in (topology.sources | topology.operators).items()},
-            state_folder=str((self.folder / "state").resolve()),
+            labels={name: str(thing) for name, thing in declared.items()},
+            on_error={name: thing.on_error for name, thing in declared.items()},
+            folder=str(self.folder.resolve()),
         )

@@ -14,6 +14,7 @@ from penstock.grouping.names import WITH_STATE
 from penstock.grouping.online_shuffle import OnlineShuffleOptions
 from penstock.sources.base import Source
 from penstock.topology import Operator, ReplicaId, Topology
+from penstock.topology.on_error import DEAD_LETTERS
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,18 @@ class Program:
     microbatch: MicroBatch | None = None  # in micro-batch mode every batch has a program of its own
     path: tuple[str, ...] = ()  # where the driver finds modules; workers look there too
     labels: Mapping[str, str] = field(default_factory=dict)  # operators as error messages name them
-    state_folder: str = ""  # where operators with state keep it; reachable by all workers
+    on_error: Mapping[str, str] = field(default_factory=dict)  # what becomes of events that fail, if it is not `fail`
+    folder: str = ""  # of the run; reachable by all workers
+    checkpoint: int = 0  # to which the first events belong
+
+    @property
+    def state_folder(self) -> str:
+        """Where operators with state keep it."""
+        return f"{self.folder}/state"
 
     @property
     def realtime(self) -> bool:
-        """Whether stages run at once and batches are long, so that routing changes while a batch is at work."""
+        """Whether stages run at once and the batch never ends, so that routing changes while it is at work."""
         return self.microbatch is None
 
     def senders_to(self, receiver: str) -> list[ReplicaId]:
@@ -87,6 +95,10 @@ class Program:
         senders = {sender for sender, edges in self.edges.items() for edge in edges if edge.receiver == receiver}
         every = [one for stage in self.layout.stages for one in stage]
         return [one.id for one in every if one.id is not None and one.operator in senders]
+
+    def is_sink(self, name: str) -> bool:
+        """Whether nobody reads anything of the operator but dead letters."""
+        return all(edge.stream == DEAD_LETTERS for edge in self.edges[name])
 
     def needs_tables(self, name: str) -> bool:
         """Whether the source or operator keeps state, or sends to one that does."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,6 +14,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.engine.plan.program import Program
 from penstock.engine.protocol.bundle import ROW_SCHEMA
 from penstock.engine.worker.stage import stage_function
+
+NEVER_MS = 10 * 365 * 24 * 3600 * 1000  # Spark relaunches every task when a batch ends
 
 
 def compile_program(frame: DataFrame, program: Program) -> DataFrame:
@@ -34,26 +38,26 @@ class Query(Protocol):
 
 @dataclass
 class RealTimeQuery:
-    """One long query over the full pools. Its Spark source has no rows: it only marks where batches end."""
+    """One long query over the full pools, whose only batch never ends. Its Spark source has no rows."""
 
     spark: SparkSession
-    checkpoint: Path
-    every_s: float
+    folder: Callable[[int], Path]  # for what Spark keeps of a generation, of which nothing is needed later
     finishing: bool = False  # it never ends by itself
 
     def __post_init__(self) -> None:
         jvm: Any = self.spark._jvm
         self._memory = getattr(jvm, "org.apache.spark.sql.execution.streaming.sources.LowLatencyMemoryStream")
         self._strings = getattr(jvm, "org.apache.spark.sql.Encoders").STRING()
-        self._stream: Any = None
+        self._used: Path | None = None
 
     def start(self, program: Program) -> StreamingQuery:
-        """Start from the checkpoint."""
-        if self._stream is None:
-            slots = len(program.layout.stages[0])
-            self._stream = self._memory.apply(self.spark._jsparkSession, slots, self._strings)
-        frame = compile_program(DataFrame(self._stream.toDF(), self.spark), program)
+        """Start it; where events go on, replicas are told by the driver."""
+        if self._used is not None:
+            shutil.rmtree(self._used, ignore_errors=True)
+        self._used = self.folder(program.generation)
+        stream: Any = self._memory.apply(self.spark._jsparkSession, len(program.layout.stages[0]), self._strings)
+        frame = compile_program(DataFrame(stream.toDF(), self.spark), program)
         writer: Any = frame.writeStream.format("noop").outputMode("update")  # its stubs do not know realTime yet
-        writer = writer.option("checkpointLocation", str(self.checkpoint))
-        query: StreamingQuery = writer.trigger(realTime=f"{round(self.every_s * 1000)} milliseconds").start()
+        writer = writer.option("checkpointLocation", str(self._used))
+        query: StreamingQuery = writer.trigger(realTime=f"{NEVER_MS} milliseconds").start()
         return query

@@ -1,11 +1,12 @@
 """A bundle: one or more events for one replica, as they travel between two stages.
 
-    header (sender, level and partition of the receiver, number of events) + msgpack [ids, born, events, keys]
+    header (sender and its replica, level and partition of the receiver, number of events)
+    + msgpack [ids, born, events, keys]
 
 The header can be read without decoding the events. Keys are there where the grouping is online shuffle, and where the
 operator keeps state. A bundle of no events is a *marker*: what its sender sends from then on follows a later table of
-key groups. An empty bundle is a *nudge*: Spark hands a row to Python only once another row is there, so a nudge is sent
-behind every bundle that may be the last for a while.
+key groups; or a *barrier*: it belongs to a later checkpoint. An empty bundle is a *nudge*: Spark hands a row to Python
+only once another row is there, so a nudge is sent behind every bundle that may be the last for a while.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ T = TypeVar("T")
 ROW_SCHEMA = "partition int, bundle binary"  # of what travels between two stages
 NUDGE = b""
 HASH = np.dtype("<u4")
-_HEADER = struct.Struct("<HHII")
+_HEADER = struct.Struct("<HHHII")
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -31,6 +32,7 @@ class Header(NamedTuple):
     """What can be told of a bundle without decoding it."""
 
     sender: int  # the sender's place in the program's list of senders
+    replica: int  # of the sender
     level: int
     partition: int
     events: int
@@ -53,24 +55,30 @@ class Events(msgspec.Struct, Generic[T], array_like=True):
     keys: Keys | None = None
 
 
-class Marker(msgspec.Struct, array_like=True):
+class Marker(msgspec.Struct, array_like=True, tag=0, frozen=True):
     """What a sender sends from now on follows this version of the table."""
 
-    replica: int  # of the sender
     version: int
 
 
-def pack_marker(header: Header, marker: Marker) -> bytes:
-    """A marker as bytes."""
-    return _HEADER.pack(*header) + _encoder.encode(marker)
+class Barrier(msgspec.Struct, array_like=True, tag=1, frozen=True):
+    """What a sender has sent so far belongs to this checkpoint, what it sends from now on to the next."""
+
+    number: int
 
 
-def read_marker(bundle: bytes) -> Marker:
-    """The marker of a bundle without events."""
-    return _read_marker(memoryview(bundle)[_HEADER.size :])
+def pack_sign(header: Header, sign: Marker | Barrier) -> bytes:
+    """A marker or barrier as bytes."""
+    return _HEADER.pack(*header) + _encoder.encode(sign)
 
 
-_read_marker = msgspec.msgpack.Decoder(Marker).decode
+def read_sign(bundle: bytes) -> Marker | Barrier:
+    """What a bundle without events is."""
+    sign: Marker | Barrier = _read_sign(memoryview(bundle)[_HEADER.size :])
+    return sign
+
+
+_read_sign = msgspec.msgpack.Decoder(Marker | Barrier).decode
 
 
 def pack(header: Header, events: Events[Any]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import struct
+from typing import Any
 
 import msgspec
 
@@ -12,6 +13,7 @@ from penstock.engine.protocol.progress import Progress
 from penstock.grouping.online_shuffle import Sketch
 from penstock.metrics.counters import ReplicaCounters
 from penstock.state.handover import Table
+from penstock.state.segments import Segment
 
 LENGTH = struct.Struct("<I")
 MAX_FRAME_BYTES = 64 << 20
@@ -38,6 +40,7 @@ class Report(msgspec.Struct, tag=True):
     operator: str  # or the source's name
     replica: int
     counters: ReplicaCounters
+    ended: bool = False  # a source's slot: no event will come any more
 
 
 class ReplyTo(msgspec.Struct, array_like=True, frozen=True):
@@ -75,7 +78,26 @@ class StateReport(msgspec.Struct, array_like=True):
     generation: int
     handed: int
     taken: int
-    written: bool = False  # all of its state, for the next shift
+
+
+class Done(msgspec.Struct, omit_defaults=True):
+    """Replica to driver: its part of a checkpoint is safe, and up to which checkpoint it has shown what it had to.
+
+    `segments` has what it has written of its state since the last checkpoint that it knows to be committed, and
+    `oldest` the first checkpoint of which its state still needs segments.
+    """
+
+    generation: int
+    operator: str  # or the source's name
+    replica: int
+    number: int = 0
+    counters: ReplicaCounters | None = None  # as of the barrier
+    cursor: Any = None  # of a source's slot,
+    sent: int = 0  # and how many events it has sent since the run began
+    segments: list[Segment] = []
+    oldest: int = 0
+    part: Any = None  # what a sink wants to have kept
+    shown: int = 0
 
 
 class Reports(msgspec.Struct, tag=True, omit_defaults=True):
@@ -87,63 +109,53 @@ class Reports(msgspec.Struct, tag=True, omit_defaults=True):
     reports: list[Report]
     online: list[OnlineReport] = []
     state: list[StateReport] = []
+    done: list[Done] = []
 
 
-class StartQuery(msgspec.Struct, tag=True):
-    """Source slot to driver: where does my batch start?"""
-
-    generation: int
-    source: str
-    slot: int
-    batch: int
-
-
-class BatchEnd(msgspec.Struct, tag=True):
-    """Source slot to driver: my batch ends before this event of mine."""
+class StartQuery(msgspec.Struct, tag=True, frozen=True):
+    """Source slot to driver: where do I start?"""
 
     generation: int
     source: str
     slot: int
-    batch: int
-    position: int
 
 
-class Halted(msgspec.Struct, tag=True):
-    """Source slot to driver: sources are to stop, and this is the first event that I have not sent."""
+class Start(msgspec.Struct, tag=True, omit_defaults=True):
+    """Driver to source slot: the answer. `cursor` is None at the source's own beginning.
 
-    generation: int
-    source: str
-    slot: int
-    batch: int
-    position: int
-    since: int  # the version of the progress that said so
+    `sent`: how many events the slot has sent before. `owed`: while sources stand still, it sends until it has sent so
+    many.
+    """
+
+    cursor: Any = None
+    sent: int = 0
+    owed: int = 0
 
 
 class TablesQuery(msgspec.Struct, tag=True, frozen=True):
-    """Partition to driver: who owns which key groups as my batch begins? Or, for one operator, as it ends?"""
+    """Partition to driver: who owns which key groups as my attempt begins?"""
 
     generation: int
-    batch: int
-    ending: str = ""  # the operator
 
 
 class Tables(msgspec.Struct, tag=True):
-    """Driver to partition: the answer, the same for all partitions of the batch."""
+    """Driver to partition: the answer, the same for all partitions of an attempt."""
 
-    batch: int
-    ending: str
     tables: dict[str, Table]
 
 
-class Position(msgspec.Struct, tag=True, omit_defaults=True):
-    """Driver to source slot: the answer to all three, the position as the driver has it on disk.
+class RestoreQuery(msgspec.Struct, tag=True, frozen=True):
+    """Replica to driver: of which segments is the state of my operator?"""
 
-    `until`: another shift sends from there on.
-    """
+    generation: int
+    operator: str
 
-    batch: int
-    position: int
-    until: int | None = None
+
+class Restore(msgspec.Struct, tag=True):
+    """Driver to replica: the answer, and the checkpoint that they are of."""
+
+    checkpoint: int
+    segments: list[Segment]
 
 
 class OperatorRouting(msgspec.Struct, frozen=True):
@@ -210,10 +222,11 @@ class OnlineNews(msgspec.Struct, tag=True):
     replies: list[ReplyOf]
 
 
-Question = StartQuery | BatchEnd | Halted
-Upward = Hello | Proof | Reports | StartQuery | BatchEnd | Halted | TablesQuery
+Question = StartQuery | TablesQuery | RestoreQuery
+Answer = Start | Tables | Restore
+Upward = Hello | Proof | Reports | Question
 Notice = Progress | Routing | Utilisations | Poll  # to all; of each kind the last one is told to who connects
-Downward = Hello | Proof | Notice | Position | Tables | OnlineNews
+Downward = Hello | Proof | Notice | Answer | OnlineNews
 
 _encoder = msgspec.msgpack.Encoder()
 upward = msgspec.msgpack.Decoder(Upward)

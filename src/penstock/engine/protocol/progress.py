@@ -1,26 +1,27 @@
-"""How far a run is: the shifts at work, the phase that each is in, and how their batches are numbered."""
+"""How far a run is: the shifts at work, the phase that each is in, its checkpoints and how they are numbered."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
-BATCHES_OF_A_SHIFT = 10**9
+CHECKPOINTS_OF_A_SHIFT = 10**9
 
 
 def first_batch(shift: int) -> int:
-    """The number of a shift's first batch: batches of all shifts are in order.
+    """The number under which counters of a shift are kept; those of its checkpoints follow, so that all have an order.
 
     >>> first_batch(2), shift_of(2_000_000_005)
     (2000000000, 2)
     """
-    return shift * BATCHES_OF_A_SHIFT
+    return shift * CHECKPOINTS_OF_A_SHIFT
 
 
-def shift_of(batch: int) -> int:
-    """Whose batch it is."""
-    return batch // BATCHES_OF_A_SHIFT
+def shift_of(number: int) -> int:
+    """Whose batch or checkpoint it is."""
+    return number // CHECKPOINTS_OF_A_SHIFT
 
 
 class Phase(StrEnum):
@@ -29,24 +30,22 @@ class Phase(StrEnum):
     STARTING = "starting"  # its replicas get ready, its sources wait
     SENDING = "sending"  # its sources send
     HALTED = "halted"  # its sources stand still: the run is to end, or the next shift to take over
-    FINISHING = "finishing"  # the next has taken over: it works off what it has
-    WRITING = "writing"  # nothing is left to process: its replicas write their state
+    FINISHING = "finishing"  # the next has taken over: it works off what it has, up to its last barrier
     OVER = "over"
 
 
 class ShiftState(msgspec.Struct, frozen=True, array_like=True):
-    """The phase of a shift."""
+    """The phase of a shift, and the checkpoint for which its slots are to send a barrier, if they have not."""
 
     phase: Phase
-    since: int = 0  # the version with which its sources had to stand still, or were taken over from
-    generation: int = -1  # whose replicas write; what an earlier one has written does not count
+    barrier: int = 0
 
 
 STARTING, OVER = ShiftState(Phase.STARTING), ShiftState(Phase.OVER)
 
 
 class Progress(msgspec.Struct, tag=True, frozen=True):
-    """Driver to every replica: when the sources begin, how far each shift is, whether the run closes.
+    """Driver to every replica: when the sources begin, how far each shift and its checkpoints are, whether it closes.
 
     >>> at_work = {1: ShiftState(Phase.FINISHING), 2: ShiftState(Phase.SENDING)}
     >>> [Progress(7, at_work).of(shift).phase.value for shift in range(4)]
@@ -59,6 +58,9 @@ class Progress(msgspec.Struct, tag=True, frozen=True):
     shifts: dict[int, ShiftState]  # those at work
     epoch_s: float | None = None  # when the sources begin; None: not yet
     closing: bool = False  # nothing is in flight: operators are closed
+    committed: int = 0  # the last checkpoint that is on disk, with all that belongs to it
+    parts: dict[str, dict[int, Any]] = {}  # of that checkpoint: what sinks have prepared, by operator and replica
+    given_up: int = 0  # checkpoints up to this one that have not been committed never will be
 
     def of(self, shift: int) -> ShiftState:
         """How far a shift is."""

@@ -17,21 +17,25 @@ import socket
 import threading
 import time
 from collections import deque
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.engine.plan.program import DriverAddress, Program
 from penstock.engine.protocol.messages import (
     LENGTH,
     MAX_FRAME_BYTES,
+    Answer,
     Downward,
     Hello,
     OnlineNews,
     Poll,
-    Position,
     Proof,
     Question,
     Reports,
+    Restore,
+    RestoreQuery,
     Routing,
+    Start,
+    StartQuery,
     Tables,
     TablesQuery,
     Upward,
@@ -50,7 +54,7 @@ RETRY_S = 0.5
 ANSWER_TIMEOUT_S = 30.0
 KEPT_ROLES = 64
 
-AnyQuestion = Question | TablesQuery
+A = TypeVar("A", bound=Answer)
 
 _agents: dict[str, Agent] = {}
 _lock = threading.Lock()
@@ -81,9 +85,9 @@ class Agent:
         self._run = run
         self._driver = driver
         self._roles: deque[Role] = deque(maxlen=KEPT_ROLES)
-        self._answers: dict[tuple[int, str | None], Position | Tables] = {}
+        self._answer: Answer | None = None
         self._answered = threading.Condition()
-        self._waiting: AnyQuestion | None = None
+        self._waiting: Question | None = None
         self._first_routing = threading.Event()
         self._wake, self._woken = socket.socketpair()
         self._wake.setblocking(False)
@@ -105,29 +109,29 @@ class Agent:
         """Wait until the driver has been heard at least once."""
         return self._first_routing.wait(timeout_s)
 
-    def ask(self, question: Question) -> Position:
-        """The driver's answer: a position."""
-        answer = self._ask(question, (question.batch, None))
-        assert isinstance(answer, Position)
-        return answer
+    def ask_start(self, question: StartQuery) -> Start:
+        """Where a source's slot starts."""
+        return self._ask(question, Start)
 
     def ask_tables(self, question: TablesQuery) -> dict[str, Table]:
-        """The driver's answer: who owns which key groups, by operator."""
-        answer = self._ask(question, (question.batch, question.ending))
-        assert isinstance(answer, Tables)
-        return answer.tables
+        """Who owns which key groups, by operator."""
+        return self._ask(question, Tables).tables
 
-    def _ask(self, question: AnyQuestion, key: tuple[int, str | None]) -> Position | Tables:
-        """Asked again after every broken connection until the time is over."""
+    def ask_restore(self, question: RestoreQuery) -> Restore:
+        """Of which segments the state of an operator is."""
+        return self._ask(question, Restore)
+
+    def _ask(self, question: Question, kind: type[A]) -> A:
+        """The driver's answer; asked again after every broken connection until the time is over."""
         with self._answered:
-            self._answers.pop(key, None)
-            self._waiting = question
+            self._answer, self._waiting = None, question
             self.wake()
-            answered = self._answered.wait_for(lambda: key in self._answers, ANSWER_TIMEOUT_S)
+            self._answered.wait_for(lambda: isinstance(self._answer, kind), ANSWER_TIMEOUT_S)
             self._waiting = None
-            if not answered:
+            answer: Any = self._answer
+            if not isinstance(answer, kind):
                 raise TimeoutError(f"the driver did not answer within {ANSWER_TIMEOUT_S:g} s: {question}")
-            return self._answers.pop(key)
+            return answer
 
     def _serve(self) -> None:
         while not self.progress.closing:  # after that, there is nobody to come back to
@@ -159,7 +163,7 @@ class Agent:
             role.forget_sent()
 
     def _talk(self, connection: socket.socket) -> None:
-        asked: AnyQuestion | None = None
+        asked: Question | None = None
         self._take_all()  # the routing may have come along with the driver's proof
         while True:
             waiting = self._waiting
@@ -171,7 +175,8 @@ class Agent:
             reports = [role.report for role in roles if role.changed()]
             online = [mail for role in roles if (mail := role.mail.collect(role.report)) is not None]
             state = [news for role in roles for news in role.state_news()]
-            _send(connection, Reports(self._host, self.pid, poll, reports, online, state))
+            done = [news for role in roles for news in role.done_news()]
+            _send(connection, Reports(self._host, self.pid, poll, reports, online, state, done))
             if self._poll == poll:
                 self._listen(connection)
 
@@ -195,10 +200,9 @@ class Agent:
             self._poll = max(self._poll, message.number)
         elif isinstance(message, Routing | Utilisations | Progress):
             self._follow(message)
-        elif isinstance(message, Position | Tables):
-            key = (message.batch, message.ending if isinstance(message, Tables) else None)
+        elif isinstance(message, Start | Tables | Restore):
             with self._answered:
-                self._answers[key] = message
+                self._answer = message
                 self._answered.notify_all()
         elif isinstance(message, OnlineNews):
             for role in list(self._roles):
@@ -217,17 +221,16 @@ class Agent:
         elif isinstance(message, Utilisations):
             self.used = message if message.version >= self.used.version else self.used
         elif message.version >= self.progress.version:
-            phases, self.progress = self.progress.shifts, message
+            self.progress = message
             if message.closing:
                 close_all()
-            if message.shifts != phases:
-                self._wake_roles()
+            self._wake_roles()
 
     def _wake_roles(self) -> None:
-        """Owners of key groups have changed, or a shift has gone on: whoever waits for events is to look."""
+        """Owners of key groups, phases or checkpoints have changed: whoever waits for events is to look."""
         for role in list(self._roles):
-            if role.on_tables is not None:
-                role.on_tables()
+            if role.on_news is not None:
+                role.on_news()
 
     def _take_all(self) -> None:
         while (message := self._next_message()) is not None:

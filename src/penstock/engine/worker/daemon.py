@@ -4,6 +4,8 @@ Spark starts it by module name (`spark.python.daemon.module`). Preloading halves
 the first use of a pool several times faster.
 """
 
+import gc
+
 import numpy  # noqa: F401
 import pandas  # noqa: F401
 import pyarrow  # noqa: F401
@@ -18,4 +20,5 @@ from penstock.grouping import warm_up
 
 if __name__ == "__main__":
     warm_up()  # compiled groupings, too, are there before the first fork
+    gc.freeze()  # what is there by now stays: no collection goes through it, or makes a worker's own copy of it
     manager()

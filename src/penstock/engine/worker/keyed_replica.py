@@ -1,10 +1,11 @@
-"""A replica of an operator that keeps state: what it owns, holds back, hands over and takes, within one batch."""
+"""A replica of an operator that keeps state: what it owns, writes at checkpoints, holds back, hands over and takes."""
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -13,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penstock.engine.plan.program import Program
-from penstock.engine.protocol.bundle import HASH, Events, read_header, read_marker
-from penstock.engine.protocol.messages import Report, StateReport, TablesQuery
-from penstock.engine.protocol.progress import Phase
+from penstock.engine.protocol.bundle import HASH, Events, Marker, read_header, read_sign
+from penstock.engine.protocol.messages import Report, RestoreQuery, StateReport
 from penstock.engine.worker.inbox import Arrival
 from penstock.engine.worker.lifecycle import Opened
 from penstock.engine.worker.microbatch import AnyAgent
@@ -25,11 +25,10 @@ from penstock.grouping.fields import key_of, stable_hash
 from penstock.state.codec import Codec, key_as_kept
 from penstock.state.files import StateFiles
 from penstock.state.handover import ReceivingSide, Table
-from penstock.state.keyed_state import KeyedState
-from penstock.state.segments import Compaction, SegmentName, newest_first
+from penstock.state.keyed_state import KeyedState, Saved
+from penstock.state.segments import Compaction, Segment
 from penstock.topology.state_type import new_state
 
-LOOK_EVERY_S = 0.1
 MOVE_S = 0.004  # state is given and taken for about this long at a time; then it is the turn of events again
 
 
@@ -48,6 +47,22 @@ class Call(NamedTuple):
 Held = list[tuple[str, float, Call]]  # events with their ids and times, in order
 
 
+class Writing(NamedTuple):
+    """A checkpoint that is being written: its segment, if it has one, and the oldest that is needed."""
+
+    number: int
+    segment: Future[Segment | None]
+    oldest: int
+
+
+class Written(NamedTuple):
+    """The last checkpoint that is written, the segments not known to be committed, and the oldest that is needed."""
+
+    number: int
+    segments: list[Segment]
+    oldest: int
+
+
 @dataclass
 class Cached:
     """The state of a replica as it was at the end of a batch."""
@@ -58,7 +73,7 @@ class Cached:
     generation: int
 
 
-_cached: dict[tuple[str, str, int], Cached] = {}  # of this process; gone while a batch is at work
+_cached: dict[tuple[str, str, int], Cached] = {}  # from micro-batch to micro-batch; gone while one is at work
 
 
 class KeyedReplica:
@@ -70,11 +85,18 @@ class KeyedReplica:
         self._spec, self._run = operator.spec, operator.one
         self._keyed = operator.spec.state
         self._files = StateFiles(Path(program.state_folder) / report.operator)
-        self._woken = threading.Event()
         self._held: dict[int, Held] = {}  # by group
-        self._moves: Iterator[Held] | None = None  # group by group: what is due to be given and taken
+        self._moves: Iterator[Held] | None = None  # group by group: what is due to be written, given and taken
         self._heard_s: dict[int, float] = {}  # by version of the table
-        self._over = self._last = self._begun = False
+        self._begun = self._over = False
+        self._unwritten: set[int] = set()  # groups whose part of the last checkpoint is still to be made
+        self._parts: list[tuple[int, bool, bytes]] = []
+        self._checkpoint = 0  # of which parts are made
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="penstock-state")
+        self._writing: deque[Writing] = deque()  # in order
+        self._segments: list[Segment] = []  # written, in checkpoints that are not known to be committed
+        self.saves = False  # whether what an event did to the state may have to be undone
+        self._saved: tuple[Call, Saved] | None = None
 
     # ── begin and end ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -89,52 +111,90 @@ class KeyedReplica:
 
     def _load(self, table: Table) -> None:
         mine, owned = self._report, table.of(self._report.replica)
-        names = newest_first(self._files.names(), mine.batch)
+        segments = sorted(self._agent.ask_restore(RestoreQuery(mine.generation, mine.operator)).segments, reverse=True)
         kept = _cached.pop((self._program.run, mine.operator, mine.replica), None)
-        if kept is None or not names or (kept.batch, kept.generation) != names[0][:2]:
+        if (
+            kept is None
+            or not segments
+            or (kept.batch, kept.generation) != (segments[0].number, segments[0].generation)
+        ):
             codec = Codec(str(self._spec), new_state(self._spec.run, self._keyed.kind), self._keyed.kind)
             kept = Cached(KeyedState(codec, self._keyed.expire_after_s), Compaction(), 0, 0)
-        self._previous = names[0].batch if names else -1
+        self._previous = segments[0].number if segments else -1
         self._state, self._compaction = kept.state, kept.compaction
         for group in self._state.owned - owned:
             self._forget(group)
-        for group, found in self._files.load(owned - self._state.owned, names).items():
+        for group, found in self._files.load(owned - self._state.owned, segments).items():
             self._state.own(group, found.parts)
             if found.parts:
                 self._compaction.past[group] = found.past
 
-    def end(self) -> Events[Any]:
-        """The input is over: give and take what is still to be; the events that could be released."""
-        released = Events[Any]([], [], [])
-        if self._over:
-            return released
-        self._side.end()
-        mine = self._report
-        question = TablesQuery(mine.generation, mine.batch, mine.operator)
-        self._hear(self._agent.ask_tables(question)[mine.operator])
-        while True:
-            self._woken.clear()
-            self._hear(self._routed())
-            while self.moving:
-                self.move(released)
-            if self._side.settled:
-                return released
-            self._woken.wait(LOOK_EVERY_S)
-
     def write(self) -> None:
-        """Write the batch's segment; what is here may be gone after that, and the batch be committed."""
-        if self._over:
-            return
-        mine, last = self._report, self._is_to_write()
-        self._state.expire()
-        self._files.write(SegmentName(mine.batch, mine.generation, mine.replica), self._compaction.parts(self._state))
-        self._state.settle()
+        """Write the segment of a micro-batch; what is here may be gone after that, and the batch be committed."""
+        mine = self._report
+        parts = [self._compaction.part(self._state, group, mine.batch) for group in sorted(self._state.owned)]
+        segment = Segment(mine.batch, mine.generation, mine.replica)
+        self._files.write(segment, [part for part in parts if part is not None])
         key = (self._program.run, mine.operator, mine.replica)
         for other in [one for one, kept in _cached.items() if one[0] != key[0] or kept.batch < self._previous]:
             del _cached[other]
         _cached[key] = Cached(self._state, self._compaction, mine.batch, mine.generation)
-        self._over, self._last = True, last
+        self._over = True
         mine.counters.state_bytes = mine.counters.state_keys = 0  # from now on they count with the next batch
+
+    # ── checkpoints ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def checkpoint(self, number: int, wake: Callable[[], None]) -> None:
+        """Keep the state as it is now: a group is encoded before an event changes it, the others little by little."""
+        if self._held or not self._side.settled:
+            return  # a change of owners goes on after all: this checkpoint will be given up
+        self._finish_parts()
+        self._checkpoint, self._wake = number, wake
+        self._unwritten, self._parts = set(self._state.owned), []
+        self._moves = chain(self._make_parts(), self._moves or ())
+
+    def _make_parts(self) -> Iterator[Held]:
+        for group in sorted(self._unwritten):
+            self._make_part(group)
+            yield []
+        self._finish_parts()
+
+    def _make_part(self, group: int) -> None:
+        if group in self._unwritten:
+            self._unwritten.discard(group)
+            if (part := self._compaction.part(self._state, group, self._checkpoint)) is not None:
+                self._parts.append(part)
+
+    def _finish_parts(self) -> None:
+        """Make what is missing of the checkpoint, and have it written."""
+        if not self._checkpoint:
+            return
+        for group in sorted(self._unwritten):
+            self._make_part(group)
+        number, self._checkpoint = self._checkpoint, 0
+        parts, self._parts = self._parts, []
+        segment = Segment(number, self._report.generation, self._report.replica)
+        future = self._writer.submit(lambda: self._files.write(segment, parts) if parts else None)
+        self._writing.append(Writing(number, future, self._compaction.oldest(number)))
+        future.add_done_callback(lambda _: self._wake())
+
+    def written(self) -> Written | None:
+        """What has been written since the last time, of all checkpoints; raises what kept it from being so."""
+        written = None
+        while self._writing and self._writing[0].segment.done():
+            number, segment, oldest = self._writing.popleft()
+            if (one := segment.result()) is not None:
+                self._segments.append(one)
+            written = Written(number, list(self._segments), oldest)
+        return written
+
+    def close(self) -> None:
+        """Write nothing more."""
+        self._writer.shutdown(wait=False, cancel_futures=True)
+
+    def committed(self, number: int) -> None:
+        """The driver knows of all segments up to this checkpoint."""
+        self._segments = [one for one in self._segments if one.number > number]
 
     # ── events ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -143,7 +203,7 @@ class KeyedReplica:
         assert events.keys is not None
         groups = (np.frombuffer(events.keys.hashes, HASH) % self._keyed.groups).tolist()
         calls = [
-            Call(event, group, self._key_of(event), born)
+            Call(event, group, self.key_of(event), born)
             for event, group, born in zip(events.events, groups, events.born, strict=False)
         ]
         if calls:
@@ -162,11 +222,23 @@ class KeyedReplica:
 
     def process(self, call: Call) -> Any:
         """Run the operator on an event and the state of its key."""
+        if call.group in self._unwritten:
+            self._make_part(call.group)
+        if self.saves:
+            self._saved = None
+            self._saved = call, self._state.save(call.group, call.key)
         output = self._run(call.event, self._state.value(call.group, call.key, call.born))  # type: ignore[call-arg]
         self._state.look(call.group, call.key)
         return output
 
-    def _key_of(self, event: Any) -> Any:
+    def undo(self) -> None:
+        """Have the state as it was before the last event."""
+        if self._saved is not None:
+            call, saved = self._saved
+            self._state.restore(call.group, call.key, saved)
+
+    def key_of(self, event: Any) -> Any:
+        """The key of an event, as its state is kept by."""
         assert self._spec.key is not None
         key = key_of(self._spec.key, event, "key_groups")
         return key_as_kept(key) if type(key) is list else key
@@ -181,25 +253,13 @@ class KeyedReplica:
 
     # ── hand-overs ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def wake(self) -> None:
-        """The owners of key groups have changed, says the agent's thread."""
-        self._woken.set()
-
     def heed(self, arrival: Arrival) -> None:
         """A marker, or news of the table: there may be state to give and to take now."""
         if arrival.bundle:
-            marker = read_marker(arrival.bundle)
-            sender = self._program.senders[read_header(arrival.bundle).sender]
-            self._side.mark(marker.version, (sender, marker.replica))
+            header, sign = read_header(arrival.bundle), read_sign(arrival.bundle)
+            assert isinstance(sign, Marker)
+            self._side.mark(sign.version, (self._program.senders[header.sender], header.replica))
         self._hear(self._routed())
-        if self._is_to_write():
-            self.write()
-            self._agent.wake()
-
-    def _is_to_write(self) -> bool:
-        """Whether the driver has said that this shift has nothing left to do but to write its state."""
-        mine = self._agent.progress.of(self._program.shift)
-        return mine.phase is Phase.WRITING and mine.generation == self._report.generation
 
     @property
     def moving(self) -> bool:
@@ -237,6 +297,7 @@ class KeyedReplica:
         mine = self._report
         with self._files.hand_over(mine.generation, self._side.version, mine.replica) as add:
             for group in sorted(groups):
+                self._make_part(group)
                 add(group, True, self._state.whole(group))
                 self._forget(group)
                 yield []
@@ -259,9 +320,7 @@ class KeyedReplica:
 
     def _told(self) -> StateReport:
         mine = self._report
-        return StateReport(
-            mine.operator, mine.replica, mine.generation, self._side.handed, self._side.taken, self._last
-        )
+        return StateReport(mine.operator, mine.replica, mine.generation, self._side.handed, self._side.taken)
 
     def count(self) -> None:
         """Bring the counters up to date; safe to call from the agent's thread."""

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from penstock.engine.plan.program import MicroBatch, Program
-from penstock.engine.protocol.messages import Report, Routing, TablesQuery
+from penstock.engine.protocol.messages import Report, Restore, RestoreQuery, Routing, TablesQuery
 from penstock.engine.protocol.progress import not_heard
 from penstock.engine.worker.agent import Agent, agent_for
 from penstock.engine.worker.outbox import Outbox
 from penstock.engine.worker.role import Role
 from penstock.metrics.counters import ReplicaCounters
+from penstock.state.files import StateFiles
 from penstock.state.handover import Table
+from penstock.state.segments import newest_first
 
 
 class FixedAgent:
@@ -29,6 +32,7 @@ class FixedAgent:
         self.routing = Routing(0, dict(program.routing))
         self.used = batch.used
         self.progress = not_heard()
+        self._batch, self._state_folder = batch.number, Path(program.state_folder)
         self.join = agent.join
         self.wake = agent.wake
 
@@ -39,6 +43,11 @@ class FixedAgent:
     def ask_tables(self, question: TablesQuery) -> dict[str, Table]:  # noqa: ARG002 - as an agent's
         """Who owns which key groups, from the beginning of the batch to its end."""
         return {name: one.table for name, one in self.routing.operators.items() if one.table is not None}
+
+    def ask_restore(self, question: RestoreQuery) -> Restore:
+        """The segments of the batches before this one."""
+        found = StateFiles(self._state_folder / question.operator).found()
+        return Restore(self._batch, newest_first(found, self._batch))
 
 
 AnyAgent = Agent | FixedAgent
@@ -62,7 +71,7 @@ def send_rows(program: Program, partition: int, batch: int, batches: Iterable[An
         for event in rows.to_pylist():
             outbox.add_one(f"{batch}-{partition}-{row}", now, event)
             row += 1
-        counters.processed = row
+        counters.processed += rows.num_rows
         if (out := outbox.rows(agent.routing, agent.used)) is not None:
             yield out
     agent.wake()

@@ -11,15 +11,16 @@ import pyarrow as pa
 from penstock.engine.online.mailbox import Mailbox
 from penstock.engine.online.sender import OnlineSender, OnlineWire
 from penstock.engine.plan.program import Edge, Program
-from penstock.engine.protocol.bundle import NUDGE
+from penstock.engine.protocol.bundle import NUDGE, Barrier, Header, pack_sign
 from penstock.engine.protocol.messages import Routing, Utilisations
-from penstock.engine.protocol.progress import first_batch
+from penstock.engine.worker.failures import Cause, Failures, described, shortened
 from penstock.engine.worker.wire import KeyedSender, KeyedWire, Wire
 from penstock.errors import EngineError
 from penstock.grouping.names import WITH_STATE
 from penstock.metrics.counters import ReplicaCounters
 from penstock.state.handover import Table
-from penstock.topology.operator import To
+from penstock.topology.on_error import DEAD_LETTERS
+from penstock.topology.operator import DEFAULT_STREAM, To
 
 _ARROW = pa.schema([("partition", pa.int32()), ("bundle", pa.binary())])
 UNKNOWN = Utilisations()
@@ -33,6 +34,7 @@ class Outbox:
     def __init__(self, program: Program, level: int, name: str, replica: int, counters: ReplicaCounters) -> None:
         self._program = program
         self._name = name
+        self._replica, self._level = replica, level
         self._number = program.senders.index(name)
         self._counters = counters
         self.mail = Mailbox()
@@ -42,7 +44,10 @@ class Outbox:
         for edge in program.edges[name]:
             self._wires.setdefault(edge.stream, []).append(self._wire(edge, level, replica))
         self._all = [wire for wires in self._wires.values() for wire in wires]
-        self.streams: tuple[str, ...] = tuple(self._wires)
+        self._letters = self._wires.get(DEAD_LETTERS, [])
+        self._plain = [wire for wire in self._all if wire not in self._letters]
+        self.streams: tuple[str, ...] = (DEFAULT_STREAM,)
+        self.failures = Failures(program, name, replica, counters, self._add_letter)
 
     def _wire(self, edge: Edge, level: int, replica: int) -> Wire:
         if edge.grouping == WITH_STATE:
@@ -64,73 +69,123 @@ class Outbox:
         """The streams the operator may emit to, the first being the one of plain events."""
         self.streams = streams
 
-    def add_one(self, event_id: str, born: float, event: Any) -> None:
-        """Emit one plain event derived from the event of that id."""
+    def add_one(self, event_id: str, born: float, event: Any, cause: Cause | None = None) -> None:
+        """Emit one plain event of that id, which came of `cause`, or of nothing else."""
+        if cause is None:
+            cause = (event_id, born, event)
         if type(event) is To:
             stream, event = event.stream, event.event
         else:
             stream = self.streams[0]
         wires = self._wires.get(stream) or self._no_wires(stream)
-        emitted, copies = self._counters.emitted, len(wires) > 1
-        emitted[stream] = emitted.get(stream, 0) + 1
+        copies = len(wires) > 1
         for copy, wire in enumerate(wires):
             wire.ids.append(f"{event_id}.{copy}" if copies else event_id)
             wire.born.append(born)
             wire.events.append(event)
+            wire.causes.append(cause)
 
-    def add_many(self, event_id: str, born: float, outputs: Iterable[Any]) -> None:
+    def add_many(self, event_id: str, born: float, outputs: Iterable[Any], cause: Cause | None = None) -> None:
         """Emit several events; each gets an id of its own, the same every time the event is repeated."""
         outputs = list(outputs)
         if len(outputs) == 1:
-            self.add_one(event_id, born, outputs[0])
+            self.add_one(event_id, born, outputs[0], cause)
             return
+        cause = cause or (event_id, born, outputs)
         for ordinal, output in enumerate(outputs):
-            self.add_one(f"{event_id}.{ordinal}", born, output)
+            self.add_one(f"{event_id}.{ordinal}", born, output, cause)
+
+    def _add_letter(self, letter: Cause) -> None:
+        event_id, born, event = letter
+        self.add_one(event_id, born, To(DEAD_LETTERS, event), letter)
+
+    def check(self, output: Any) -> None:
+        """Raise if the output could not be sent to all who read it."""
+        stream, event = (output.stream, output.event) if type(output) is To else (self.streams[0], output)
+        for wire in self._wires.get(stream, ()):
+            wire.check(event)
 
     def _no_wires(self, stream: str) -> list[Wire]:
         """A stream that nobody reads is fine, one that was not declared is not."""
         if stream in self.streams:
+            self._counters.emitted[stream] = self._counters.emitted.get(stream, 0) + 1
             return []
         label = self._program.labels[self._name]
         raise EngineError(f"{label}: emits to {stream!r}; its streams are {', '.join(self.streams)}")
 
-    def rows(self, routing: Routing, used: Utilisations = UNKNOWN) -> pa.RecordBatch | None:
-        """Everything that waits, as rows for the next stage, each bundle with a nudge behind it."""
+    def rows(
+        self, routing: Routing, used: Utilisations = UNKNOWN, barrier: Barrier | None = None
+    ) -> pa.RecordBatch | None:
+        """Everything that waits, as rows for the next stage, and a barrier behind it; each bundle with a nudge."""
         partitions: list[int] = []
         bundles: list[bytes] = []
         for sender in self._keyed.values():
             for partition, marker in sender.markers(routing, self._number):
                 partitions.append(partition)
                 bundles.append(marker)
-        for wire in self._all:
-            if not wire.events:
-                continue
-            sent, receiver = self._counters.sent, wire.edge.receiver
-            sent[receiver] = sent.get(receiver, 0) + len(wire.events)
-            wire.route(routing, used, self._name)
-            for partition, bundle in self._leave(wire):
+        for wires in (self._plain, self._letters):  # in this order: what cannot be sent may become a dead letter
+            for partition, bundle in self._leave([wire for wire in wires if wire.events], routing, used):
                 partitions.append(partition)
                 bundles.append(bundle)
+        for partition, bundle in self._barriers(barrier) if barrier is not None else ():
+            partitions.append(partition)
+            bundles.append(bundle)
         return nudged_rows(self._program, partitions, bundles) if bundles else None
 
-    def _leave(self, wire: Wire) -> list[tuple[int, bytes]]:
-        events = wire.events
+    def _barriers(self, barrier: Barrier) -> Iterator[tuple[int, bytes]]:
+        """The barrier to every replica of every operator that reads, active or not, as (first partition, bundle)."""
+        layout = self._program.layout
+        for receiver, level in dict.fromkeys((wire.edge.receiver, wire.edge.level) for wire in self._all):
+            for replica in layout.replicas(receiver):
+                target = layout.partition(receiver, replica)
+                first = layout.next_partition(self._level, level, target)
+                yield first, pack_sign(Header(self._number, self._replica, level, target, 0), barrier)
+
+    def _leave(self, wires: list[Wire], routing: Routing, used: Utilisations) -> list[tuple[int, bytes]]:
+        """What waits on these wires, counted, as (first partition, bundle)."""
+        for wire in wires:
+            wire.route(routing, used, self._name)
+        packed = self._packed(wires)
+        emitted, sent = self._counters.emitted, self._counters.sent
+        for wire in wires:
+            receiver, stream, count = wire.edge.receiver, wire.edge.stream, len(wire.events)
+            sent[receiver] = sent.get(receiver, 0) + count
+            if wire is self._wires[stream][0]:
+                emitted[stream] = emitted.get(stream, 0) + count
+            wire.clear()
+        return packed
+
+    def _packed(self, wires: list[Wire]) -> list[tuple[int, bytes]]:
         try:
-            return list(wire.leave(self._number))
+            return [row for wire in wires for row in wire.pack(self._number)]
         except Exception as error:  # the user's own key function may raise anything
-            label, receiver = self._program.labels[self._name], wire.edge.receiver
-            culprit = next((event for event in events if not wire.takes(event)), events[0])
-            reason = f"{type(error).__name__}: {error}"
-            raise EngineError(
-                f"{label}: an event for {receiver!r} cannot be sent: {reason}; got {culprit!r}"
-            ) from error
+            self._withdraw(wires, error)
+            return self._packed(wires)
+
+    def _withdraw(self, wires: list[Wire], error: Exception) -> None:
+        """Take all back that came of events of which something cannot be sent; these have failed."""
+        failed: dict[int, tuple[Cause, Exception, str]] = {}
+        for wire in wires:
+            for cause, event in zip(wire.causes, wire.events, strict=True):
+                try:
+                    wire.check(event)
+                except Exception as fault:
+                    got = "it" if event is cause[2] else shortened(event)
+                    failed.setdefault(id(cause), (cause, fault, f"cannot send {got} to {wire.edge.receiver!r}: "))
+        if not failed or wires[0] in self._letters:
+            label, what = self._program.labels[self._name], "events" if not failed else "its dead letters"
+            raise EngineError(f"{label}: {what} cannot be sent: {described(error)}") from error
+        for wire in wires:
+            wire.keep([row for row, cause in enumerate(wire.causes) if id(cause) not in failed])
+        for cause, why, what in failed.values():
+            self._counters.processed -= 1
+            self.failures.reject(cause, why, what)
 
 
-def warm_up(program: Program, level: int, batch: int) -> Iterator[pa.RecordBatch]:
+def warm_up(program: Program, level: int) -> Iterator[pa.RecordBatch]:
     """Nudges to every replica of the next stage when a shift starts, so that its first events find the paths warm."""
     stages = program.layout.stages
-    first = program.generation == program.first_generation and batch == first_batch(program.shift)
-    if not program.realtime or not first or level + 1 >= len(stages):
+    if not program.realtime or program.generation != program.first_generation or level + 1 >= len(stages):
         return
     partitions = list(range(len(stages[level + 1])))
     for _ in range(WARM_UP_ROUNDS):

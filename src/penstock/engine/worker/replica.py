@@ -7,12 +7,15 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from penstock.engine.online.receiver import online_receiver
 from penstock.engine.plan.program import Program
-from penstock.engine.protocol.bundle import Events, Unpacker, read_header
-from penstock.engine.protocol.messages import Report, TablesQuery
+from penstock.engine.protocol.bundle import Barrier, Events, Unpacker, read_header
+from penstock.engine.protocol.messages import Done, Report, TablesQuery
+from penstock.engine.protocol.progress import Progress
+from penstock.engine.worker.alignment import Alignment
 from penstock.engine.worker.inbox import Arrival, Inbox
 from penstock.engine.worker.keyed_replica import KeyedReplica
 from penstock.engine.worker.lifecycle import opened
@@ -42,33 +45,46 @@ class OperatorReplica:
         self._outbox.declare(self._operator.spec.outputs)
         self._operator.context.counters = self._counters
         self._unpack = Unpacker(self._operator.event_type)
-        sink = not program.edges[name]
+        sink, self._failures = program.is_sink(name), self._outbox.failures
         self._processing = Processing(self._operator, program.limits.t_out_s, self._outbox, self._counters, sink=sink)
         self._processing.online = self._online = online_receiver(program, name, self._outbox.mail)
         self._report = report_of(program, name, replica, batch, self._counters)
+        self._role = Role(self._report, self._refresh, self._outbox.mail)
+        self._alignment = Alignment(program.senders_to(name), program.senders)
+        self._reached: Barrier | None = None  # to be passed on behind what has been emitted
+        shown = max(0, program.checkpoint - 1)  # what earlier attempts have committed is not this one's to show
+        self._done = self._unsaid = Done(program.generation, name, replica, shown=shown)
+        self._part: Any = None  # of a sink, in the checkpoint that was reached last
+        self._next_up: Arrival | Barrier | None = None  # taken, and to be looked at first
+        self._over = False
+        self._heard: Progress | None = None  # what was last heeded
         self._tables: dict[str, Table] = {}
         self._stateful: KeyedReplica | None = None
         if self._operator.spec.state is not None:
             self._stateful = KeyedReplica(program, self._operator, self._report, self._agent)
-            self._processing.one = self._stateful.process
+            self._processing.keep_state(self._stateful)
 
     def run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         """Work off the batch."""
-        role = Role(self._report, self._refresh, self._outbox.mail)
         try:
-            yield from self._run(batches, role)
+            yield from self._run(batches)
         finally:
-            role.end()
+            self._role.end()
             self._outbox.mail.close()
+            if self._stateful is not None:
+                self._stateful.close()
 
-    def _run(self, batches: Iterable[Any], role: Role) -> Iterator[pa.RecordBatch]:
-        program, outbox, agent = self._program, self._outbox, self._agent
+    def _run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+        program, agent, role = self._program, self._agent, self._role
         inbox = self._inbox = Inbox(batches, self._counters, program.senders, program.queue_bytes)
         self._bound(inbox)
         inbox.start()
-        yield from warm_up(program, self._level, self._report.batch)
+        yield from warm_up(program, self._level)
         if program.needs_tables(self._name):
-            self._begin(role)
+            self._tables = agent.ask_tables(TablesQuery(program.generation))
+            self._outbox.begin(self._tables)
+        role.on_news = inbox.wake
+        inbox.wake()  # something may have changed already
         agent.join(role)
         agent.wait_for_routing(ROUTING_TIMEOUT_S)
         self._await_turn()
@@ -78,16 +94,19 @@ class OperatorReplica:
         while (events := self._next(inbox)) is not None:
             self._bound(inbox)
             yield from self._play(events, inbox)
-        role.on_tables = None
-        if self._stateful is not None:
-            role.on_tables = self._stateful.wake
-            yield from self._play(self._stateful.end(), inbox)
-        if (rows := outbox.rows(agent.routing, agent.used)) is not None:
+        role.on_news = None
+        if (rows := self._outbox.rows(agent.routing, agent.used)) is not None:
             yield rows
-        role.on_tables = None
-        if self._stateful is not None:
-            self._stateful.write()
+        self._end()
         agent.wake()
+
+    def _end(self) -> None:
+        """A micro-batch is over: what belongs to it must be safe."""
+        if self._program.microbatch is not None:
+            if self._stateful is not None:
+                self._stateful.write()
+            if self._operator.prepare is not None:
+                self._operator.prepare(self._operator.context.checkpoint)
 
     def _play(self, events: Events[Any], inbox: Inbox) -> Iterator[pa.RecordBatch]:
         """Work off events, and send what was emitted when it is time to; markers leave with or without events.
@@ -103,22 +122,64 @@ class OperatorReplica:
             if self._stateful is not None and self._stateful.moving:
                 self._stateful.move(events)
                 stop = len(events.ids)
-            if time.perf_counter() - self._flushed >= flush_s(inbox.waiting) or (index >= stop and inbox.empty()):
-                if (rows := self._outbox.rows(self._agent.routing, self._agent.used)) is not None:
+            idle = index >= stop and (self._reached is not None or not self._more(inbox))
+            if idle or time.perf_counter() - self._flushed >= flush_s(inbox.waiting):
+                barrier = self._reached if index >= stop else None
+                rows = self._outbox.rows(self._agent.routing, self._agent.used, barrier)
+                if barrier is not None:
+                    self._reached = None
+                    self._passed_on(barrier)
+                if rows is not None:
                     yield rows
                 self._flushed = time.perf_counter()
             if index >= stop:
                 return
 
-    def _begin(self, role: Role) -> None:
-        """Learn who owns which key groups, from the driver, and look again whenever they change."""
-        self._tables = self._agent.ask_tables(TablesQuery(self._report.generation, self._report.batch))
-        self._outbox.begin(self._tables)
-        role.on_tables = self._inbox.wake
-        self._inbox.wake()  # they may have changed already
+    # ── checkpoints ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _reach(self, barrier: Barrier) -> None:
+        """All that belongs to a checkpoint is processed: have it safe, and pass the barrier on behind it."""
+        number, operator = barrier.number, self._operator
+        self._part = operator.prepare(number) if operator.prepare is not None else None
+        operator.context.checkpoint = number + 1
+        if self._stateful is not None:
+            self._stateful.checkpoint(number, self._inbox.wake)
+        self._reached = barrier
+
+    def _passed_on(self, barrier: Barrier) -> None:
+        """The barrier leaves: tell the driver what belongs to the checkpoint, once state is written, too."""
+        counters = copied(self._counters)
+        done = msgspec.structs.replace(self._done, number=barrier.number, counters=counters, part=self._part)
+        if self._stateful is None:
+            self._say(done)
+        else:
+            self._unsaid = done
+
+    def _say(self, done: Done) -> None:
+        """Tell the driver."""
+        self._done = self._role.done = done
+        self._agent.wake()
+
+    def _heed(self) -> None:
+        """Look what is new of checkpoints: written, given up, committed."""
+        written = self._stateful.written() if self._stateful is not None else None
+        if written is not None and written.number == self._unsaid.number:
+            self._say(msgspec.structs.replace(self._unsaid, segments=written.segments, oldest=written.oldest))
+        if (progress := self._agent.progress) is self._heard:
+            return
+        self._heard, committed = progress, progress.committed
+        self._alignment.give_up(progress.given_up)
+        if self._done.number >= committed > self._done.shown:
+            if self._operator.commit is not None:
+                self._operator.context.parts = progress.parts.get(self._operator.spec.name, {})
+                self._operator.commit(committed)
+            if self._stateful is not None:
+                self._stateful.committed(committed)
+            self._say(msgspec.structs.replace(self._done, shown=committed))
 
     def _refresh(self, counters: ReplicaCounters) -> None:
         counters.queued = self._inbox.waiting
+        self._failures.tell()
         if self._stateful is not None:
             self._stateful.count()
 
@@ -130,25 +191,41 @@ class OperatorReplica:
 
     def _next(self, inbox: Inbox) -> Events[Any] | None:
         """The next events; for process_many, as many as wait and fit into one call."""
-        if self._stateful is not None and self._stateful.moving and inbox.empty():
-            return Events([], [], [])
-        arrival = inbox.take()
+        nothing = Events[Any]([], [], [])
+        self._heed()
+        if self._over:
+            return None
+        if self._stateful is not None and self._stateful.moving and self._next_up is None and not self._more(inbox):
+            return nothing
+        arrival, self._next_up = self._next_up or self._alignment.take(inbox.take), None
         if arrival is None:
             return None
+        if isinstance(arrival, Barrier):
+            self._reach(arrival)
+            return nothing
         if not arrival.count:
             if self._stateful is not None:
                 self._stateful.heed(arrival)
-            return Events([], [], [])
+            return nothing
         events = self._decode(arrival)
         if self._stateful is not None:
-            return self._stateful.admit(events)
-        while self._operator.many is not None and len(events.ids) < self._processing.at_once and not inbox.ending():
-            if (more := inbox.take()) is not None and more.count:
-                added = self._decode(more)
-                events.ids += added.ids
-                events.born += added.born
-                events.events += added.events
+            return self._admit(events, self._stateful)
+        while self._operator.many is not None and len(events.ids) < self._processing.at_once:
+            if inbox.ending() and not self._alignment.pending():
+                break
+            more = self._alignment.take(inbox.take_now)
+            if not isinstance(more, Arrival) or not more.count:
+                self._next_up, self._over = more, more is None
+                break
+            added = self._decode(more)
+            events.ids += added.ids
+            events.born += added.born
+            events.events += added.events
         return events
+
+    def _more(self, inbox: Inbox) -> bool:
+        """Whether something is here to be taken."""
+        return self._alignment.pending() or not inbox.empty()
 
     def _bound(self, inbox: Inbox) -> None:
         """Each active replica may queue its part of the operator's q_size."""
@@ -159,15 +236,30 @@ class OperatorReplica:
     def _decode(self, arrival: Arrival) -> Events[Any]:
         try:
             events = self._unpack(arrival.bundle)
-        except Exception as error:
-            wanted = getattr(self._operator.event_type, "__name__", "an event")
-            raise EngineError(f"{self._operator.spec}: an event is not {wanted}: {error}") from error
+        except Exception:
+            events = self._failures.decode(arrival.bundle, arrival.count, self._operator.event_type)
+            self._inbox.finish(arrival.count - len(events.ids))
         for column in (events.ids, events.born, events.events):
             del column[arrival.count :]
-        if self._online is not None and events.keys is not None:
+        if self._online is not None and events.keys is not None and events.ids:
             sender = self._program.senders[read_header(arrival.bundle).sender]
-            self._online.expect(sender, events.keys, arrival.count)
+            self._online.expect(sender, events.keys, len(events.ids))
         return events
+
+    def _admit(self, events: Events[Any], state: KeyedReplica) -> Events[Any]:
+        """The events that can be worked off now, without those that have no key."""
+        try:
+            return state.admit(events)
+        except EngineError:
+            raise
+        except Exception:
+            self._inbox.finish(self._failures.sift(events, state.key_of))
+            return state.admit(events)
+
+
+def copied(counters: ReplicaCounters) -> ReplicaCounters:
+    """As they are now."""
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(counters), type=ReplicaCounters)
 
 
 def report_of(program: Program, name: str, replica: int, batch: int, counters: ReplicaCounters) -> Report:

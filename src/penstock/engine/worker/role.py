@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from penstock.engine.online.mailbox import Mailbox
-from penstock.engine.protocol.messages import OnlineNews, Report, StateReport
+from penstock.engine.protocol.messages import Done, OnlineNews, Report, StateReport
 from penstock.metrics.counters import ReplicaCounters
 
 
@@ -19,7 +19,9 @@ class Role:
         self.mail = mail or Mailbox()
         self._refresh = refresh
         self._sent = b""
-        self.on_tables: Callable[[], None] | None = None  # called when owners of key groups have changed
+        self.on_news: Callable[[], None] | None = None  # called when the driver has said something new
+        self.done: Done | None = None  # replaced as a whole: its part of the last checkpoint, and what it has shown
+        self._done_sent: Done | None = None
         self.state: Callable[[], StateReport] | None = None
         self._state_sent: StateReport | None = None
 
@@ -38,18 +40,26 @@ class Role:
         self._state_sent = state
         return [state]
 
+    def done_news(self) -> list[Done]:
+        """What it has done for checkpoints, if that is new."""
+        done = self.done
+        if done is None or done is self._done_sent:
+            return []
+        self._done_sent = done
+        return [done]
+
     def end(self) -> None:
         """The batch is over: what there is to say stays as it is, and nothing else of the replica is kept."""
         self._refresh(self.report.counters)
         self._refresh = lambda _: None
-        self.on_tables = None
+        self.on_news = None
         if self.state is not None:
             state = self.state()
             self.state = lambda: state
 
     def forget_sent(self) -> None:
         """Say it all again, the next time."""
-        self._sent, self._state_sent = b"", None
+        self._sent, self._state_sent, self._done_sent = b"", None, None
         self.mail.forget_told()
 
     def is_for(self, news: OnlineNews) -> bool:

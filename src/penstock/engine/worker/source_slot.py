@@ -1,139 +1,158 @@
-"""A source's slot: sends the events that are due, by number, and keeps its place with the driver.
-
-The source lives in its slots, not in the driver: slot s of n sends events s, s + n, s + 2n, … when they are due.
-The driver knows where each batch starts; a slot asks when its batch begins and tells when it ends,
-so a batch that is done again sends the same events again, and no event is sent by two batches. When another shift
-takes over, the slot says where it has stopped, and that shift begins there.
-"""
+"""What runs in a partition that is a slot of a source: reads its part, sends events, and barriers when it is time."""
 
 from __future__ import annotations
 
-import math
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from penstock.engine.plan.program import Program
-from penstock.engine.protocol.messages import BatchEnd, Halted, StartQuery, TablesQuery
-from penstock.engine.protocol.progress import Phase, Progress, ShiftState
+from penstock.engine.protocol.bundle import Barrier
+from penstock.engine.protocol.messages import Done, StartQuery, TablesQuery
+from penstock.engine.protocol.progress import Phase, ShiftState
 from penstock.engine.worker.agent import agent_for
 from penstock.engine.worker.outbox import Outbox, warm_up
-from penstock.engine.worker.replica import report_of
+from penstock.engine.worker.replica import copied, report_of
 from penstock.engine.worker.role import Role
 from penstock.metrics.counters import ReplicaCounters
+from penstock.sources.base import Polled, Reader, Slot, Undecoded
 
 CHUNK = 4000  # events sent at once
-TICK_S = 0.005  # shortest wait between two looks at what is due
-LONGEST_WAIT_S = 0.25
+WAIT_S = 0.02  # longest wait for events: news of the driver wait no longer
 IDLE_S = 0.05  # while nothing is to be sent
+LOOK_EVERY_S = 0.2  # at how much waits outside
 
 
 class SourceSlot:
-    """One slot of a source in one batch."""
+    """One slot of a source in one attempt."""
 
     def __init__(self, program: Program, name: str, slot: int, batch: int) -> None:
         self._program = program
         self._name = name
         self._slot = slot
-        self._slots = sum(one.operator == name for one in program.layout.stages[0])
-        self._batch = batch
-        self._source = program.source(name)
         self._counters = ReplicaCounters()
         self._outbox = Outbox(program, 0, name, slot, self._counters)
         self._agent = agent_for(program)
         self._prefix = f"{name}:" if len([one for one in program.layout.stages[0] if one.replica == 0]) > 1 else ""
         self._woken = threading.Event()
-        self._role = Role(report_of(program, name, slot, batch, self._counters), lambda _: None, self._outbox.mail)
-        self._position = 0
-        self._until: int | None = None
-        self._has_begun = False
-        self._halted = 0  # up to which time that it had to stand still it has said where
+        self._role = Role(report_of(program, name, slot, batch, self._counters), self._tell, self._outbox.mail)
+        self._reader: Reader | None = None
+        self._sent = self._owed = 0
+        self._barrier = max(0, program.checkpoint - 1)  # the last that was sent; earlier ones were for earlier attempts
+        self._look_s = 0.0
+        self._done = Done(program.generation, name, slot)
 
     def run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-        """Send what is due until Spark ends the batch."""
+        """Send what there is until Spark ends the batch, which it does when the query is stopped."""
         try:
             yield from self._run(BatchEnding(batches, self._woken))
         finally:
-            self._role.on_tables = None
+            self._role.on_news = None
             self._outbox.mail.close()
+            if self._reader is not None:
+                self._reader.close()
 
     def _run(self, end: BatchEnding) -> Iterator[pa.RecordBatch]:
-        yield from warm_up(self._program, 0, self._batch)
+        yield from warm_up(self._program, 0)
         self._agent.join(self._role)
         if self._program.needs_tables(self._name):
-            self._outbox.begin(self._agent.ask_tables(TablesQuery(self._program.generation, self._batch)))
-            self._role.on_tables = self._woken.set
+            self._outbox.begin(self._agent.ask_tables(TablesQuery(self._program.generation)))
+        self._role.on_news = self._woken.set
         while not end.reached.is_set():
             self._woken.clear()
-            progress = self._agent.progress
-            if not self._begun(progress):
+            mine = self._agent.progress.of(self._program.shift)
+            reader = self._reader or self._open(mine)
+            if reader is None:
                 end.reached.wait(IDLE_S)
                 continue
-            self._say_halted(progress.of(self._program.shift))
-            chunk = range(self._position, min(self._due(progress), self._position + CHUNK))
-            if chunk:
-                self._add(chunk, progress.epoch_s or 0.0)
-                self._position = chunk.stop
-            if (rows := self._outbox.rows(self._agent.routing, self._agent.used)) is not None:
+            polled = self._poll(reader, mine)
+            barrier = self._due(reader, mine)
+            rows = self._outbox.rows(self._agent.routing, self._agent.used, barrier)
+            if barrier is not None:
+                self._reach(reader, barrier.number)
+            if rows is not None:
                 yield rows
-            if not chunk and not end.reached.is_set():
-                self._woken.wait(self._wait_s(progress))
+            self._heed(reader)
+            self._look_outside(reader)
+            if not polled and (reader.ended or mine.phase is not Phase.SENDING):
+                self._woken.wait(IDLE_S)
         end.check()
-        if self._begun(self._agent.progress):  # also where the batch was over before a first look
-            self._agent.ask(BatchEnd(*self._me, self._position))
-        self._agent.wake()
 
-    @property
-    def _me(self) -> tuple[int, str, int, int]:
-        return self._program.generation, self._name, self._slot, self._batch
+    def _open(self, mine: ShiftState) -> Reader | None:
+        """Open its part of the source once its shift sends; where, says the driver."""
+        epoch_s = self._agent.progress.epoch_s
+        if mine.phase is Phase.STARTING or epoch_s is None:
+            return None
+        program, name, number = self._program, self._name, self._slot
+        start = self._agent.ask_start(StartQuery(program.generation, name, number))
+        slots = sum(one.operator == name for one in program.layout.stages[0])
+        self._sent, self._owed = start.sent, start.owed
+        self._reader = program.source(name).open(Slot(program.run, name, number, slots, epoch_s), start.cursor)
+        return self._reader
 
-    def _begun(self, progress: Progress) -> bool:
-        """Whether it knows where to start; it does not ask before its shift has taken over."""
-        if not self._has_begun and progress.of(self._program.shift).phase is not Phase.STARTING:
-            answer = self._agent.ask(StartQuery(*self._me))
-            self._position, self._until, self._has_begun = answer.position, answer.until, True
-        return self._has_begun
+    def _poll(self, reader: Reader, mine: ShiftState) -> Sequence[Polled]:
+        """The next events; while sources stand still, only those that had been sent before the query died."""
+        sending = mine.phase is Phase.SENDING
+        most = CHUNK if sending else min(CHUNK, self._owed - self._sent)
+        if most <= 0 or reader.ended:
+            return ()
+        polled = reader.poll(most, WAIT_S)
+        add, prefix, bad = self._outbox.add_one, self._prefix, 0
+        for event_id, born_s, event in polled:
+            full_id = f"{prefix}{event_id}" if prefix else event_id
+            if type(event) is Undecoded:
+                self._outbox.failures.reject((full_id, born_s, event.raw), event.error)
+                bad += 1
+            else:
+                add(full_id, born_s, event)
+        self._sent += len(polled)
+        self._counters.processed += len(polled) - bad
+        return polled
 
-    def _say_halted(self, mine: ShiftState) -> None:
-        """Tell the driver, once each time that the slot is to stand still, which event is the first that was not sent.
+    def _tell(self, _: ReplicaCounters) -> None:
+        self._outbox.failures.tell()
 
-        It may say where to stop instead: a slot that does its batch again had come further before.
+    def _look_outside(self, reader: Reader) -> None:
+        """How much waits there, now and then, and whether anything ever will."""
+        self._role.report.ended = reader.ended
+        if (now_s := time.monotonic()) >= self._look_s:
+            self._counters.lag, self._look_s = reader.lag() or 0, now_s + LOOK_EVERY_S
+
+    # ── checkpoints ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _due(self, reader: Reader, mine: ShiftState) -> Barrier | None:
+        """The barrier that is to be sent now, behind all that was polled, and all that is owed if sources stand still.
+
+        It may be the last of the shift: what came behind it would be sent again by the next.
         """
-        if mine.since > self._halted:
-            answer = self._agent.ask(Halted(*self._me, self._position, mine.since))
-            self._until = self._until if answer.until is None else answer.until
-            self._halted = mine.since
+        owes = mine.phase is not Phase.SENDING and self._sent < self._owed and not reader.ended
+        if mine.barrier <= self._barrier or owes:
+            return None
+        self._barrier = mine.barrier
+        return Barrier(mine.barrier)
 
-    def _due(self, progress: Progress) -> int:
-        """Before which of its events this slot may have sent all by now."""
-        if progress.epoch_s is None:
-            return self._position
-        if progress.of(self._program.shift).phase is not Phase.SENDING:
-            return self._position if self._until is None else self._until  # done again
-        due = self._source.due(time.time() - progress.epoch_s)
-        return max(self._position, (due - self._slot + self._slots - 1) // self._slots)
+    def _reach(self, reader: Reader, number: int) -> None:
+        """Tell the driver where the checkpoint is in this part of the source."""
+        counters = copied(self._counters)
+        self._say(
+            msgspec.structs.replace(self._done, number=number, counters=counters, cursor=reader.cursor, sent=self._sent)
+        )
 
-    def _wait_s(self, progress: Progress) -> float:
-        number = self._number(self._position)
-        sending = progress.of(self._program.shift).phase is Phase.SENDING
-        if progress.epoch_s is None or not sending or number >= (self._source.total or math.inf):
-            return IDLE_S
-        next_due = progress.epoch_s + self._source.due_times(range(number, number + 1))[0]
-        return min(max(next_due - time.time(), TICK_S), LONGEST_WAIT_S)
+    def _heed(self, reader: Reader) -> None:
+        """Tell the source that its cursor is committed."""
+        committed = self._agent.progress.committed
+        if self._done.number >= committed > self._done.shown:
+            if self._done.number == committed:
+                reader.committed(self._done.cursor)
+            self._say(msgspec.structs.replace(self._done, shown=committed))
 
-    def _number(self, position: int) -> int:
-        return position * self._slots + self._slot
-
-    def _add(self, positions: range, epoch_s: float) -> None:
-        numbers = range(self._number(positions.start), self._number(positions.stop), self._slots)
-        now, add = time.time(), self._outbox.add_one
-        times = self._source.due_times(numbers)
-        for number, due_s, event in zip(numbers, times, self._source.read(numbers), strict=True):
-            add(f"{self._prefix}{number}", now if math.isnan(due_s) else epoch_s + due_s, event)
-        self._counters.processed += len(numbers)
+    def _say(self, done: Done) -> None:
+        self._done = self._role.done = done
+        self._agent.wake()
 
 
 class BatchEnding:
@@ -147,7 +166,7 @@ class BatchEnding:
         threading.Thread(target=self._wait, name="penstock-batch", daemon=True).start()
 
     def check(self) -> None:
-        """Raise what broke the input, if that is how it ended: such a batch is done again."""
+        """Raise what broke the input, if that is how it ended."""
         if self._broken is not None:
             raise self._broken
 

@@ -37,7 +37,7 @@ def play(program: Program, level: int, batches: Batches) -> Iterator[Any]:
     if task is None:
         raise RuntimeError("a stage runs in a Spark task only")
     sys.path += [entry for entry in program.path if entry not in sys.path]
-    batch = _batch(program, task)
+    batch = _batch(program)
     if level == 0 and not program.realtime:
         yield from send_rows(program, task.partitionId(), batch, batches)
         return
@@ -50,11 +50,9 @@ def play(program: Program, level: int, batches: Batches) -> Iterator[Any]:
         yield from OperatorReplica(program, level, slot.operator, slot.replica, batch).run(batches)
 
 
-def _batch(program: Program, task: Any) -> int:
-    """The number of the batch, as in positions, counters and names of segments."""
-    if program.microbatch is not None:
-        return program.microbatch.number
-    return first_batch(program.shift) + int(task.getLocalProperty("streaming.sql.batchId") or 0)
+def _batch(program: Program) -> int:
+    """The number of the batch, as in counters; Spark never ends that of a real-time query."""
+    return program.microbatch.number if program.microbatch is not None else first_batch(program.shift)
 
 
 def pass_by(program: Program, level: int, batches: Batches) -> Iterator[Any]:

@@ -12,9 +12,11 @@ import msgspec
 import numpy as np
 
 from penstock.engine.plan.program import Edge, Program
-from penstock.engine.protocol.bundle import HASH, Events, Header, Keys, Marker, pack, pack_marker
+from penstock.engine.protocol.bundle import HASH, Events, Header, Keys, Marker, pack, pack_sign
 from penstock.engine.protocol.messages import OperatorRouting, Routing, Used, Utilisations
+from penstock.engine.worker.failures import Cause
 from penstock.grouping import KeyGroups, Receivers, Sender, make_grouping
+from penstock.grouping.fields import key_of, stable_hash
 from penstock.state.handover import SendingSide, Table
 
 BUNDLE_EVENTS = 2000
@@ -28,6 +30,8 @@ class Wire:
         self.ids: list[str] = []
         self.born: list[float] = []
         self.events: list[Any] = []
+        self.causes: list[Cause] = []  # what each came of
+        self._chosen: Sequence[int] | None = None  # the replica for each, once it is
         self._program = program
         self._level = level
         self._replica = replica
@@ -67,21 +71,34 @@ class Wire:
             return routing.operators[sender].active
         return tuple(one.replica for one in self._program.layout.stages[0] if one.operator == sender)
 
-    def takes(self, event: Any) -> bool:
-        """Whether a replica can be chosen for the event, and the event sent."""
-        try:
-            self._choose([event])
-            msgspec.msgpack.encode(event)
-        except Exception:
-            return False
-        return True
+    def check(self, event: Any) -> None:
+        """Raise if no replica can be chosen for the event, or it cannot be encoded; changes nothing."""
+        self._check_key(event)
+        msgspec.msgpack.encode(event)
 
-    def leave(self, sender: int) -> Iterable[tuple[int, bytes]]:
-        """The waiting events as (first partition, bundle)."""
+    def _check_key(self, event: Any) -> None:
+        if self.edge.key is not None:
+            stable_hash(key_of(self.edge.key, event))
+
+    def keep(self, rows: list[int]) -> None:
+        """Leave all but these of the waiting events out; for whom they are stays as it was, if that is known."""
+        self.ids, self.born = [self.ids[i] for i in rows], [self.born[i] for i in rows]
+        self.events, self.causes = [self.events[i] for i in rows], [self.causes[i] for i in rows]
+        if self._chosen is not None:
+            self._chosen = [self._chosen[i] for i in rows]
+            self._keep_keys(rows)
+
+    def clear(self) -> None:
+        """All that waited has left."""
+        self.ids, self.born, self.events, self.causes, self._chosen = [], [], [], [], None
+
+    def pack(self, sender: int) -> Iterable[tuple[int, bytes]]:
+        """The waiting events as (first partition, bundle); they wait on, until they are cleared."""
         ids, born, events = self.ids, self.born, self.events
-        self.ids, self.born, self.events = [], [], []
+        if self._chosen is None:
+            self._chosen = self._choose(events)
         by_replica: dict[int, list[int]] = {}
-        for index, replica in enumerate(self._choose(events)):
+        for index, replica in enumerate(self._chosen):
             by_replica.setdefault(replica, []).append(index)
         layout, level = self._program.layout, self.edge.level
         for replica, indices in by_replica.items():
@@ -91,7 +108,7 @@ class Wire:
                 part = indices[start : start + BUNDLE_EVENTS]
                 chosen = Events([ids[i] for i in part], [born[i] for i in part], [events[i] for i in part])
                 chosen.keys = self._keys(part)
-                yield first, pack(Header(sender, level, target, len(part)), chosen)
+                yield first, pack(Header(sender, self._replica, level, target, len(part)), chosen)
 
     def _choose(self, events: list[Any]) -> Sequence[int]:
         """The replica for each event."""
@@ -100,6 +117,9 @@ class Wire:
     def _keys(self, part: list[int]) -> Keys | None:  # noqa: ARG002 - most groupings need none
         """What goes along with these of the events just chosen for."""
         return None
+
+    def _keep_keys(self, rows: list[int]) -> None:
+        """Forget what goes along with the others."""
 
 
 class KeyedSender:
@@ -132,9 +152,9 @@ class KeyedSender:
         self._follow()
         for loser in losers:
             target = self._layout.partition(self._edge.receiver, loser)
-            header = Header(sender, self._edge.level, target, 0)
+            header = Header(sender, self._replica, self._edge.level, target, 0)
             first = self._layout.next_partition(self._level, self._edge.level, target)
-            yield first, pack_marker(header, Marker(self._replica, table.version))
+            yield first, pack_sign(header, Marker(table.version))
 
 
 class KeyedWire(Wire):
@@ -152,5 +172,11 @@ class KeyedWire(Wire):
         self._hashes = self._sender.grouping.hashes(events)
         return self._sender.grouping.assign_hashes(self._hashes)
 
+    def _check_key(self, event: Any) -> None:
+        self._sender.grouping.hashes([event])
+
     def _keys(self, part: list[int]) -> Keys:
         return Keys(self._replica, np.array([self._hashes[i] for i in part], HASH).tobytes())
+
+    def _keep_keys(self, rows: list[int]) -> None:
+        self._hashes = [self._hashes[i] for i in rows]

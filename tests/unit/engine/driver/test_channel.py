@@ -9,13 +9,28 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.protocol.messages import BatchEnd, Poll, Position, Question, Report, StartQuery, Used, Utilisations
+from penstock.engine.protocol.messages import (
+    Answer,
+    Done,
+    Poll,
+    Question,
+    Report,
+    Restore,
+    RestoreQuery,
+    Start,
+    StartQuery,
+    TablesQuery,
+    Used,
+    Utilisations,
+)
 from penstock.engine.protocol.progress import Phase
 from penstock.engine.worker import agent as agents
 from penstock.engine.worker.agent import agent_for
 from penstock.engine.worker.role import Role
 from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters
+from penstock.state.handover import Table
+from penstock.state.segments import Segment
 from penstock.topology import Topology
 
 from ..made import progress, role, routing
@@ -108,6 +123,26 @@ def test_only_what_changed_is_reported_again(driver: Driver, tools: Tools) -> No
     assert [one.operator for reports in driver.heard[before:] for one in reports.reports] == ["store"]
 
 
+def test_what_is_done_for_a_checkpoint_is_said_once_and_again_after_a_cut(driver: Driver, tools: Tools) -> None:
+    agent, mine = driver.agent(), role("clean")
+    agent.join(mine)
+    done = Done(
+        0, "clean", 0, number=3, counters=ReplicaCounters(processed=5), segments=[Segment(3, 0, 0, 8, 1)], oldest=2
+    )
+    mine.done = done
+    agent.wake()
+    tools.until(lambda: driver.done("clean"))
+    mine.report.counters.processed = 6
+    agent.wake()
+    tools.until(lambda: driver.latest("clean").processed == 6)
+    assert driver.done("clean") == [done]
+    driver.server.cut(True)
+    tools.until(lambda: not driver.server.answered(0))
+    driver.server.cut(False)
+    tools.until(lambda: len(driver.done("clean")) == 2)
+    assert driver.done("clean") == [done, done]
+
+
 def test_reports_come_by_themselves(driver: Driver, tools: Tools) -> None:
     agent, mine = driver.agent(report_every_s=0.02), role(processed=1)
     agent.join(mine)
@@ -159,26 +194,29 @@ def test_a_process_that_says_nothing_is_given_up(driver: Driver, tools: Tools) -
 
 
 def test_questions_are_answered_at_once(driver: Driver) -> None:
-    driver.starts["tweets", 1] = 42
+    driver.starts["tweets", 1] = Start({"offset": 42}, sent=40, owed=50)
+    driver.tables = {"count": Table(3, (0, 1), before=(0, 0))}
+    driver.restores["count"] = Restore(7, [Segment(7, 0, 1, 12, 99)])
     agent = driver.agent(report_every_s=60.0)
-    start, end = StartQuery(0, "tweets", 1, 3), BatchEnd(0, "tweets", 1, 3, 77)
-    assert agent.ask(start) == Position(3, 42)
-    assert agent.ask(end) == Position(3, 77)
-    assert driver.questions == [start, end]
+    start, tables, restore = StartQuery(0, "tweets", 1), TablesQuery(0), RestoreQuery(0, "count")
+    assert agent.ask_start(start) == Start({"offset": 42}, sent=40, owed=50)
+    assert agent.ask_tables(tables) == driver.tables
+    assert agent.ask_restore(restore) == driver.restores["count"]
+    assert driver.questions == [start, tables, restore]
 
 
 def test_a_question_is_asked_again_after_a_broken_connection(driver: Driver) -> None:
     """The driver hangs up on the first two, as it does on a replica that it has replaced."""
     asked = []
 
-    def answer(question: Question) -> Position:
+    def answer(question: Question) -> Answer:
         asked.append(question)
         if len(asked) < 3:
             raise EngineError("not yet")
-        return Position(0, 5)
+        return Start(5)
 
     driver.answer = answer
-    assert driver.agent().ask(StartQuery(0, "tweets", 0, 0)) == Position(0, 5)
+    assert driver.agent().ask_start(StartQuery(0, "tweets", 0)) == Start(5)
     assert len(asked) == 3
 
 
@@ -189,14 +227,14 @@ def test_a_question_that_is_given_up_is_not_asked_any_more(
     monkeypatch.setattr(agents, "ANSWER_TIMEOUT_S", 0.05)
     refused = []
 
-    def refuse(question: Question) -> Position:
+    def refuse(question: Question) -> Answer:
         refused.append(question)
         raise EngineError("it has been replaced")
 
     driver.answer = refuse
     agent = driver.agent()
     with pytest.raises(TimeoutError, match=r"the driver did not answer within 0\.05 s: StartQuery"):
-        agent.ask(StartQuery(0, "tweets", 0, 0))
+        agent.ask_start(StartQuery(0, "tweets", 0))
     tools.until(lambda: driver.server.answered(0))
     count = len(refused)
     agent.join(role(processed=1))

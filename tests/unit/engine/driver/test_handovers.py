@@ -1,22 +1,22 @@
-"""The driver's part: the same table for all partitions of a batch, and what takes too long is taken back."""
+"""The driver's part: the same table for all who begin an attempt, and what takes too long is taken back."""
 
 from __future__ import annotations
 
 import logging
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from penstock.engine.driver.handovers import Handovers
+from penstock.engine.driver.handovers import KEPT, Handovers
 from penstock.engine.driver.routing import RoutingTable
-from penstock.engine.protocol.messages import Report, Reports, StateReport, TablesQuery
-from penstock.engine.protocol.progress import first_batch
+from penstock.engine.protocol.messages import Report, Reports, StateReport
 from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters
 from penstock.state.files import StateFiles
 from penstock.state.handover import Table
-from penstock.state.segments import SegmentName
+from penstock.state.segments import Segment
 from penstock.topology import Topology
 
 from ..made import Published
@@ -63,29 +63,36 @@ def test_a_change_from_wish_to_end(routing: RoutingTable, handovers: Handovers) 
     assert heard[-1].operators["count"].table == Table(3, (0, 0, 0, 0), before=(0, 0, 1, 1))
 
 
-def test_all_who_begin_a_batch_begin_with_the_same_table(routing: RoutingTable, handovers: Handovers) -> None:
-    first = handovers.tables(TablesQuery(0, 7))
+def test_all_who_begin_an_attempt_begin_with_the_same_table(routing: RoutingTable, handovers: Handovers) -> None:
+    first = handovers.tables(0, alone=True)
     routing.activate("count", 2)
-    assert handovers.tables(TablesQuery(0, 7)) == first == {"count": Table(1, (0, 0, 0, 0))}
+    assert handovers.tables(0, alone=True) == first == {"count": Table(1, (0, 0, 0, 0))}
     assert table(routing).version == 2
 
 
-def test_all_who_end_a_batch_end_with_the_same_table(routing: RoutingTable, handovers: Handovers) -> None:
-    handovers.tables(TablesQuery(0, 7))
-    ended = handovers.tables(TablesQuery(0, 7, "count"))
+def test_the_next_attempt_begins_with_what_was_wished_for(routing: RoutingTable, handovers: Handovers) -> None:
+    """A change that was going on has ended with those who took part in it, and state is loaded by the new table."""
+    handovers.tables(0, alone=True)
     routing.activate("count", 2)
-    assert handovers.tables(TablesQuery(0, 7, "count")) == ended == {"count": Table(1, (0, 0, 0, 0))}
-    assert handovers.tables(TablesQuery(0, 8)) == {"count": Table(2, (0, 0, 1, 1))}  # the wish, with nobody at work
+    routing.activate("count", [3])  # waits for the first change
+    assert handovers.tables(1, alone=True) == {"count": Table(3, (3, 3, 3, 3))}
+    assert handovers.hold_now("checkpoint")  # nothing moves
+
+
+def test_tables_of_attempts_long_over_are_forgotten(handovers: Handovers) -> None:
+    for generation in range(3 * KEPT):
+        handovers.tables(generation, alone=True)
+    assert len(handovers._begun) == KEPT + 1
 
 
 def test_micro_batches_take_what_is_wished_for(routing: RoutingTable, handovers: Handovers, tmp_path: Path) -> None:
     """Nobody hands anything over: the next batch loads what it owns. What no batch needs any more is removed."""
     for batch in range(60):
-        StateFiles(tmp_path / "count").write(SegmentName(batch, 0, 0), [])
+        StateFiles(tmp_path / "count").write(Segment(batch, 0, 0), [])
     routing.activate("count", [3])
     handovers.settle()
     assert table(routing) == Table(2, (3, 3, 3, 3))
-    assert len(StateFiles(tmp_path / "count").names()) < 60
+    assert len(StateFiles(tmp_path / "count").found()) < 60
 
 
 def test_what_takes_too_long_is_rolled_back_and_logged(
@@ -142,14 +149,33 @@ def test_a_replica_that_works_off_a_long_queue_is_not_late(routing: RoutingTable
 def test_the_next_shift_begins_with_the_same_owners_and_wishes_wait(
     routing: RoutingTable, handovers: Handovers
 ) -> None:
-    before = handovers.tables(TablesQuery(0, 0))
-    handovers.hold()
+    before = handovers.tables(0, alone=True)
+    handovers.hold("shift")
     routing.activate("count", 2)
-    assert handovers.tables(TablesQuery(1, first_batch(1))) == before
-    assert handovers.tables(TablesQuery(2, 1)) == before  # the last shift's next batch
+    assert handovers.tables(1, alone=False) == before
     assert table(routing).owners == (0, 0, 0, 0)
-    handovers.forget(0)
-    handovers.release()
+    handovers.release("shift")
+    assert table(routing).owners == (0, 0, 1, 1)
+    assert handovers.tables(1, alone=False) == before  # whoever asks late
+
+
+def test_changes_begin_again_when_nobody_holds_them(routing: RoutingTable, handovers: Handovers) -> None:
+    for holder in ("shift", "checkpoint"):
+        assert handovers.hold_now(holder)
+    routing.activate("count", 2)
+    handovers.release("checkpoint")
+    assert table(routing).owners == (0, 0, 0, 0)
+    handovers.release("shift")
+    assert table(routing).owners == (0, 0, 1, 1)
+
+
+def test_a_change_that_goes_on_is_told_to_who_wants_to_hold(routing: RoutingTable, handovers: Handovers) -> None:
+    routing.activate("count", 2)
+    assert not handovers.hold_now("checkpoint")
+    routing.activate("count", 1)
+    for replica in (0, 1):
+        handovers.hear(said(replica, handed=2, taken=2))
+    assert handovers.hold_now("checkpoint")  # and the next has not begun
     assert table(routing).owners == (0, 0, 1, 1)
 
 
@@ -157,23 +183,35 @@ def test_a_change_that_goes_on_is_waited_for(routing: RoutingTable, tmp_path: Pa
     handovers = Handovers(routing, {"count": StateFiles(tmp_path / "count")}, 0.1, routing.roll_back)
     routing.activate("count", 2)
     with pytest.raises(EngineError, match=r"key groups were still moving after 0\.2 s"):
-        handovers.hold()
+        handovers.hold("shift")
     routing.activate("count", 1)
     for replica in (0, 1):
         handovers.hear(said(replica, handed=2, taken=2))
     assert table(routing).version == 3  # changes may begin again
 
 
-def test_state_is_written_when_the_last_shift_is_over(routing: RoutingTable, handovers: Handovers) -> None:
-    replicas = {("words", 0), ("count", 0), ("count", 1)}
-    assert not handovers.await_written(7, replicas, timeout_s=0.05)
-    for replica, generation in ((0, 7), (1, 6)):
-        report = StateReport("count", replica, generation, 1, 1, written=True)
-        handovers.hear(Reports("here", 1, 0, [], state=[report]))
-    assert not handovers.await_written(7, replicas, timeout_s=0.05)  # what an earlier generation wrote does not count
-    handovers.hear(Reports("here", 1, 0, [], state=[StateReport("count", 1, 7, 1, 1, written=True)]))
-    assert handovers.await_written(7, replicas, timeout_s=0.05)
+def test_who_begins_to_hold_while_another_lets_go_holds(
+    routing: RoutingTable, handovers: Handovers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other had seen that nobody held, and let changes begin after all: owners changed between two barriers."""
+    handovers.hold_now("shift")
+    letting_go, go_on, real = threading.Event(), threading.Event(), routing.coordinate
 
+    def slowly(act: Any) -> Any:
+        if threading.current_thread() is last:
+            letting_go.set()
+            assert go_on.wait(5)
+        return real(act)
 
-def test_without_state_nothing_is_written(routing: RoutingTable) -> None:
-    assert Handovers(routing, {}, 1.0, routing.roll_back).await_written(7, {("count", 0)}, timeout_s=0.0)
+    monkeypatch.setattr(routing, "coordinate", slowly)
+    last = threading.Thread(target=lambda: handovers.release("shift"))
+    last.start()
+    assert letting_go.wait(5)
+    following = threading.Thread(target=lambda: handovers.hold_now("checkpoint"))
+    following.start()
+    following.join(0.2)
+    go_on.set()
+    for thread in (last, following):
+        thread.join(5)
+    routing.activate("count", 2)
+    assert table(routing).owners == (0, 0, 0, 0)

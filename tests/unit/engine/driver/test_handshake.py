@@ -19,10 +19,10 @@ from penstock.engine.protocol.messages import (
     LENGTH,
     MAX_FRAME_BYTES,
     Hello,
-    Position,
     Proof,
     Reports,
     Routing,
+    Start,
     downward,
     frame,
     proof,
@@ -140,7 +140,7 @@ def test_routing_that_comes_along_with_the_proof_is_taken(driver: Driver, listen
 @pytest.mark.parametrize(
     "answer",
     [
-        frame(Position(0, 0)),
+        frame(Start()),
         LENGTH.pack(MAX_FRAME_BYTES + 1),
         LENGTH.pack(3) + b"\xc1\xff\xff",
         frame(Hello("\0", b""))[:-1],

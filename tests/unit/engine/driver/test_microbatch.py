@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from penstock.engine.binding import bind_sources
 from penstock.engine.driver import microbatch
-from penstock.engine.driver.microbatch import MicroBatches, MicroBatchQuery, SourcesStopped
+from penstock.engine.driver.microbatch import MicroBatches, MicroBatchQuery, SourcesStopped, next_batch
 from penstock.engine.driver.routing import RoutingTable
 from penstock.engine.options import RunOptions
 from penstock.engine.plan.program import MicroBatch, Program
@@ -123,6 +123,7 @@ def test_every_batch_is_laid_out_over_the_replicas_that_are_active_then(plant: P
         MicroBatch(4, "s", plant.table.used),
         MicroBatch(5, "s", plant.table.used),
     )
+    assert (before.checkpoint, after.checkpoint) == (5, 6)  # what sinks are told: the batch after the last committed
     assert len(after.layout.stages[0]) == 2
 
 
@@ -158,6 +159,9 @@ def test_one_query_under_one_supervisor(plant: Plant) -> None:
     assert (work.layout, str(work.failure), work.restarts) == (plant.program.layout, "it died", 3)
     assert work.all_sent()
     assert work.wait_settled(0.0)
+    assert work.checkpoint_now(0.0)  # every batch is one
+    assert not work.all_read()
+    assert not work.is_starting(0)
     work.stop_sources()
     assert plant.query.finishing
     work.stop()
@@ -169,7 +173,7 @@ def test_what_only_shifts_can_do_is_refused(plant: Plant) -> None:
     with pytest.raises(InputError, match="in micro-batch mode every batch is laid out anew over the active replicas"):
         work.take_over(plant.program.layout)
     with pytest.raises(EngineError, match="a replica asked in micro-batch mode"):
-        work.answer(StartQuery(0, "s", 0, 0))
+        work.start_of(StartQuery(0, "s", 0))
 
 
 # ── which sources ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -209,3 +213,15 @@ def test_a_data_frame_must_be_the_only_source_and_in_micro_batch_mode() -> None:
     bound = bind_sources(declared("s"), frame, RunOptions(mode="microbatch"))
     assert bound.keys() == {"s"}
     assert bound["s"] is frame
+
+
+# ── where it goes on ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_next_batch_is_the_one_after_the_last_that_spark_has_committed(tmp_path: Path) -> None:
+    assert next_batch(tmp_path) == 0
+    commits = tmp_path / "commits"
+    commits.mkdir()
+    for name in ("3", "12", ".12.crc", "metadata"):
+        (commits / name).touch()
+    assert next_batch(tmp_path) == 13

@@ -5,117 +5,124 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from penstock.engine.driver import checkpoints
 from penstock.engine.driver import shifts as module
-from penstock.engine.driver.positions import Positions
 from penstock.engine.driver.shifts import check_pools
-from penstock.engine.protocol.messages import BatchEnd, Halted, Position, StartQuery, TablesQuery
+from penstock.engine.protocol.messages import Done, RestoreQuery, Start, StartQuery, TablesQuery
 from penstock.engine.protocol.progress import Phase, first_batch
 from penstock.errors import EngineError, InputError
 from penstock.topology import Topology
 
-from .shifts_plant import SLOT, Plant, plant_ready_and_halted, until
+from ...waiting import until
+from .shifts_plant import SLOT, Plant
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "LOOK_EVERY_S", 0.002)
+    monkeypatch.setattr(module, "LOOK_EVERY_S", 0.002)
 
 
 @pytest.fixture
-def plant(tmp_path: Path) -> Plant:
-    plant = Plant(tmp_path)
-    plant.shifts.open(plant.layout)
-    plant.report(0)
-    return plant
+def plant(tmp_path: Path) -> Iterator[Plant]:
+    plant = Plant(tmp_path).open()
+    yield plant
+    plant.shifts.stop()
 
 
-def test_the_next_shift_begins_where_the_sources_of_the_last_have_stopped(plant: Plant, tmp_path: Path) -> None:
+def test_the_next_shift_begins_where_the_sources_of_the_last_have_stopped(plant: Plant) -> None:
     plant.report(0, sent=40, done=33)
     taking = plant.take_over()
     until(lambda: len(plant.supervisors) == 2 and plant.supervisors[1].started)
     time.sleep(0.05)
-    assert plant.at_work[1] is Phase.SENDING  # the last one goes on until the next is ready
+    assert plant.at_work == (0, Phase.SENDING)  # the last one goes on until the next is ready
     plant.report(1)
     plant.halt(0, 40)
     assert taking.done().error is None
     assert 0 <= taking.pause_s < 5
     assert plant.at_work == (1, Phase.SENDING)
-    assert plant.shifts.answer(StartQuery(1, *SLOT, first_batch(1))) == Position(first_batch(1), 40)
-    assert Positions(tmp_path / "positions.json").start(first_batch(1), SLOT) == 40  # on disk
-    plant.shifts.stop()
+    assert plant.begin(1) == Start({"at": 40}, sent=40)
+    assert plant.record is None  # nothing is committed before the last one has finished
 
 
-def test_the_last_shift_ends_once_it_has_finished_and_its_counts_stay(plant: Plant) -> None:
+def test_the_last_shift_ends_once_its_last_checkpoint_is_shown_and_its_counts_stay(plant: Plant) -> None:
     plant.report(0, sent=40, done=33)
-    taking = plant.take_over()
-    plant_ready_and_halted(plant, 40)
-    taking.done()
-    assert not plant.shifts.wait_settled(0.2)
+    plant.relieve(0, 40)
+    number = plant.phases.current.of(0).barrier
+    plant.process(0, number, attempt=40)
+    until(lambda: plant.record is not None)
+    assert not plant.shifts.wait_settled(0.1)  # its sinks have not shown it
     assert not plant.supervisors[0].stopped
-    plant.report(0, sent=40, done=40)
+    plant.show(0, number)
     assert plant.shifts.wait_settled(5)
     assert plant.supervisors[0].stopped
-    until(lambda: plant.tally.in_flight(0) == (0, 0))
     plant.report(1, sent=5, done=5)
     plant.report(0, sent=1, done=1)  # too late
-    counters = plant.tally.counters(0.0, {"o": (0,)})
-    assert (counters.sources["s"], counters.operators["o"].total.processed) == (45, 45)
-    with pytest.raises(EngineError, match="a replica of generation 0 asked; it has been replaced"):
-        plant.shifts.answer(StartQuery(0, *SLOT, 0))
-    assert plant.shifts.answer(BatchEnd(0, *SLOT, 0, 40)) == Position(0, 40)  # Spark ends what it stops
-    assert plant.positions.shifts() == {1}
-
-
-def test_a_last_shift_that_dies_sends_again_what_it_had_sent_and_no_more(plant: Plant) -> None:
-    plant.report(0, sent=40, done=33)
-    taking = plant.take_over()
-    plant_ready_and_halted(plant, 40)
-    taking.done()
-    plant.supervisors[0].generation = 2
-    assert plant.shifts.answer(StartQuery(2, *SLOT, 0)) == Position(0, 0, until=40)
-    plant.report(0, sent=0, done=0, generation=2)
-    assert not plant.shifts.wait_settled(0.3)  # nothing is in flight, but it is not where it was
-    plant.report(0, sent=40, done=40, generation=2)
-    assert plant.shifts.wait_settled(5)
+    assert (plant.counters.sources["s"], plant.counters.operators["o"].total.processed) == (45, 45)
+    for question in (StartQuery(0, *SLOT), TablesQuery(0), RestoreQuery(0, "o")):
+        with pytest.raises(EngineError, match="a replica of generation 0 asked; it has been replaced"):
+            plant.shifts.check(question)
+    assert plant.record is not None
+    assert plant.record.start(SLOT) == ({"at": 40}, 40)
 
 
 def test_events_whose_order_counts_wait_until_the_last_shift_has_finished(plant: Plant) -> None:
     plant.report(0, sent=40, done=33)
-    taking = plant.take_over()
-    plant_ready_and_halted(plant, 40)
-    taking.done()
+    plant.relieve(0, 40)
     assert plant.at_work[0] == 1
     assert not plant.phases.current.is_turn_of(1)
-    plant.report(0, sent=40, done=40)
+    plant.finish(0, 40)
     assert plant.shifts.wait_settled(5)
     assert plant.phases.current.is_turn_of(1)
+
+
+def test_no_checkpoint_of_the_next_shift_begins_before_the_last_has_finished(plant: Plant) -> None:
+    plant.relieve(0, 40)
+    assert plant.shifts.to_checkpoint() is None
+    plant.finish(0, 40)
+    assert plant.shifts.wait_settled(5)
+    assert plant.shifts.to_checkpoint() is plant.shifts.current
+    assert plant.checkpoint(1, 55, attempt=15) == first_batch(1) + 1
+    assert plant.counters.sources["s"] == 40
+
+
+def test_checkpoints_go_on_while_the_next_shift_starts(plant: Plant) -> None:
+    taking = plant.take_over()
+    until(lambda: len(plant.supervisors) == 2)
+    assert plant.checkpoint(0, 20) == 1
+    plant.be_ready(1)
+    plant.halt(0, 30)
+    assert taking.done().error is None
+
+
+# ── a take-over that cannot be ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_take_over_that_failed_can_be_tried_again(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "HALT_WITHIN_S", 0.1)
     taking = plant.take_over()
-    until(lambda: len(plant.supervisors) == 2)
-    plant.report(1)
+    plant.be_ready(1)
     assert taking.done().error is not None
     assert plant.supervisors[1].stopped
     assert not plant.supervisors[0].stopped
     assert plant.tally.heard(1) == set()
     monkeypatch.setattr(module, "HALT_WITHIN_S", 5.0)
     taking = plant.take_over()
-    until(lambda: len(plant.supervisors) == 3)
-    plant.report(2)
+    plant.be_ready(2)
     plant.halt(0, 60)
     assert taking.done().error is None
-    assert plant.shifts.answer(StartQuery(2, *SLOT, first_batch(2))).position == 60
-    plant.shifts.stop()
+    assert plant.begin(2) == Start({"at": 60}, sent=60)
 
 
 def test_one_take_over_at_a_time(tmp_path: Path) -> None:
-    plant = Plant(tmp_path, ready_within_s=0.3)
-    plant.shifts.open(plant.layout)
+    plant = Plant(tmp_path, ready_within_s=0.3).open()
     plant.report(0, sent=40, done=33)
-    taking = plant.take_over()
-    plant_ready_and_halted(plant, 40)
-    taking.done()
+    plant.relieve(0, 40)
     error = plant.take_over().done().error
     assert str(error) == "pools stay as they are: an earlier shift still finishes what it had"
     assert len(plant.supervisors) == 2
@@ -123,110 +130,87 @@ def test_one_take_over_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_shift_that_is_never_ready_is_given_up(tmp_path: Path) -> None:
-    plant = Plant(tmp_path, ready_within_s=0.2)
-    plant.shifts.open(plant.layout)
-    plant.report(0)
+    plant = Plant(tmp_path, ready_within_s=0.2).open()
     error = plant.take_over().done().error
     assert str(error).startswith("3 of 3 replicas were not ready within 0.2 s; Spark's log: ")
     assert plant.supervisors[1].stopped
     assert plant.shifts.failure is None
     assert plant.at_work[0] == 0
+    plant.shifts.stop()
+
+
+def test_a_shift_that_cannot_even_be_made_holds_nothing_up(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Key groups were held for ever."""
+
+    def gone(*_: object) -> None:
+        raise EngineError("Spark is gone")
+
+    monkeypatch.setattr(plant, "supervise", gone)
+    assert str(plant.take_over().done().error) == "Spark is gone"
+    assert plant.handovers._holders == set()
+    assert plant.shifts.wait_settled(0.0)
 
 
 def test_sources_that_do_not_stop_keep_the_shift(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "HALT_WITHIN_S", 0.1)
     taking = plant.take_over()
-    until(lambda: len(plant.supervisors) == 2)
-    plant.report(1)
+    plant.be_ready(1)
     assert str(taking.done().error) == "pools stay as they are: sources did not stop within 0.1 s: s"
-    assert plant.at_work[1] is Phase.SENDING
-
-
-def test_a_full_disk_leaves_the_shift_at_work_and_its_sources_sending(
-    plant: Plant, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """They stayed stopped, and the next try took that for the user's wish."""
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as disk:
-        disk.setattr(os, "fsync", full)
-        taking = plant.take_over()
-        plant_ready_and_halted(plant, 40)
-        assert "No space left" in str(taking.done().error)
     assert plant.at_work == (0, Phase.SENDING)
-    assert plant.supervisors[1].stopped
-    assert plant.begin(0) == Position(0, 0)  # it may send as before
-    plant.shifts.answer(BatchEnd(0, *SLOT, 0, 50))
-    assert Positions(tmp_path / "positions.json").shifts() == {0}  # nothing of the one that was given up
-    taking = plant.take_over()
-    until(lambda: len(plant.supervisors) == 3)
-    plant.report(2)
-    plant.halt(0, 60)
-    assert taking.done().error is None
-    assert plant.at_work == (2, Phase.SENDING)
-    plant.shifts.stop()
+    assert plant.checkpoint(0, 12) == 2  # what was to be its last one is given up
 
 
-def test_a_full_disk_puts_off_the_end_of_the_last_shift(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_last_shift_at_work_until_it_is_committed(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nobody saw it off any more: no other could take over, and the next one's turn never came."""
-    monkeypatch.setattr(module, "TRY_AGAIN_S", 0.05)
+    monkeypatch.setattr(checkpoints, "TRY_AGAIN_S", 0.02)
     tries: list[int] = []
 
-    def full(shift: int) -> None:
-        tries.append(shift)
+    def full(handle: int) -> None:
+        tries.append(handle)
         raise OSError(28, "No space left on device")
 
-    plant.report(0, sent=40, done=33)
-    taking = plant.take_over()
-    plant_ready_and_halted(plant, 40)
-    taking.done()
+    plant.relieve(0, 40)
+    number = plant.phases.current.of(0).barrier
     with monkeypatch.context() as disk:
-        disk.setattr(plant.positions, "forget", full)
-        plant.report(0, sent=40, done=40)
+        disk.setattr(os, "fsync", full)
+        plant.process(0, number, attempt=40)
         until(lambda: len(tries) >= 2)
         assert not plant.shifts.wait_settled(0.0)
         assert not plant.supervisors[0].stopped
+        assert plant.record is None
+    plant.finish(0, 40)
     assert plant.shifts.wait_settled(5)
     assert plant.phases.current.is_turn_of(1)
 
 
-def test_a_shift_that_cannot_be_seen_off_is_left_when_the_run_ends(
-    plant: Plant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "TRY_AGAIN_S", 60.0)
-    tries: list[int] = []
-
-    def full(shift: int) -> None:
-        tries.append(shift)
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(plant.positions, "forget", full)
-    taking = plant.take_over()
-    plant_ready_and_halted(plant, 0)
-    taking.done()
-    until(lambda: len(tries) == 1)
+def test_a_shift_that_cannot_be_seen_off_is_left_when_the_run_ends(plant: Plant) -> None:
+    plant.relieve(0, 0)
     plant.shifts.stop()
     until(lambda: not [thread for thread in threading.enumerate() if thread.name == "penstock-shifts"])
-    assert tries == [0]
+    assert [one.stopped for one in plant.supervisors] == [True, True]
 
 
-def test_a_halt_from_before_is_not_taken_for_one_of_now(plant: Plant) -> None:
-    plant.phases.pause()
-    old = plant.version
-    plant.phases.resume(plant.shifts.current)
+def test_a_halt_from_before_is_not_taken_for_one_of_now(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slot that heard late of a take-over that was given up says where it was then."""
+    monkeypatch.setattr(module, "HALT_WITHIN_S", 0.3)
     taking = plant.take_over()
-    until(lambda: len(plant.supervisors) == 2)
-    plant.report(1)
+    plant.be_ready(1)
     until(lambda: plant.at_work[1] is Phase.HALTED)
-    plant.shifts.answer(Halted(0, *SLOT, 0, 7, old))
+    old = plant.phases.current.of(0).barrier
+    assert old > 0
+    assert taking.done().error is not None
+    monkeypatch.setattr(module, "HALT_WITHIN_S", 5.0)
+    taking = plant.take_over()
+    plant.be_ready(2)
+    until(lambda: plant.phases.current.of(0).barrier > old)
+    plant.checkpoints.hear([Done(0, *SLOT, old, cursor={"at": 7}, sent=7)])
     time.sleep(0.1)
     assert plant.at_work[0] == 0
     plant.halt(0, 12)
     taking.done()
-    assert plant.shifts.answer(StartQuery(1, *SLOT, first_batch(1))).position == 12
-    plant.shifts.stop()
+    assert plant.begin(2) == Start({"at": 12}, sent=12)
 
 
 def test_a_next_shift_that_dies_for_good_is_no_failure_of_the_run(plant: Plant) -> None:
@@ -239,29 +223,10 @@ def test_a_next_shift_that_dies_for_good_is_no_failure_of_the_run(plant: Plant) 
     assert str(plant.shifts.failure) == "Spark is gone"
 
 
-def test_a_last_shift_that_dies_for_good_is_a_failure_of_the_run(plant: Plant) -> None:
-    plant.report(0, sent=40, done=33)
-    taking = plant.take_over()
-    plant_ready_and_halted(plant, 40)
-    taking.done()
-    plant.supervisors[0].failure = EngineError("it died 6 times")
-    assert str(plant.shifts.failure) == "it died 6 times"
-    plant.shifts.stop()
-
-
-def test_where_batches_end_is_kept_by_shift(plant: Plant) -> None:
-    plant.shifts.answer(BatchEnd(0, *SLOT, 0, 25))
-    assert plant.shifts.answer(StartQuery(0, *SLOT, 1)) == Position(1, 25)
-
-
-def test_pools_that_cannot_be() -> None:
-    topology = Topology("t", pool=3)
-    topology.operator("o", print, inputs=topology.source("s"))
-    check_pools(topology, {"o": [0, 2]}, {"o": (2,)})
-    with pytest.raises(InputError, match=r"operator 'o'.*missing: \[1\], beyond: \[3\]"):
-        check_pools(topology, {"o": [0, 3]}, {"o": (0, 1)})
-    with pytest.raises(InputError, match=r"operator 'o'.*missing: \[0\]"):
-        check_pools(topology, {}, {"o": (0,)})
+def test_a_last_shift_that_can_no_longer_be_watched_is_a_failure_of_the_run(plant: Plant) -> None:
+    plant.relieve(0, 40)
+    plant.supervisors[0].failure = EngineError("the query can no longer be watched")
+    assert str(plant.shifts.failure) == "the query can no longer be watched"
 
 
 def test_a_shift_that_is_being_ended_is_not_settled(plant: Plant) -> None:
@@ -274,15 +239,47 @@ def test_a_shift_that_is_being_ended_is_not_settled(plant: Plant) -> None:
 
     plant.supervisors[0].stop = stop  # type: ignore[method-assign]
     plant.supervisors[0].restarts = 2
-    taking = plant.take_over()
-    plant_ready_and_halted(plant, 0)
-    taking.done()
+    plant.relieve(0, 0)
+    plant.finish(0, 0)
     assert stopping.wait(5)
     assert not plant.shifts.wait_settled(0.05)
     assert plant.shifts.restarts == 2
-    assert plant.shifts.answer(Halted(0, *SLOT, 0, 0, plant.version)) == Position(0, 0)  # it may say so too late
     with pytest.raises(EngineError, match="it has been replaced"):
-        plant.shifts.check(TablesQuery(0, 1))
+        plant.shifts.check(TablesQuery(0))
     stopped.set()
     assert plant.shifts.wait_settled(5.0)
     assert plant.shifts.restarts == 2
+
+
+# ── a new driver ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_new_driver_uses_no_number_again(tmp_path: Path, committed: bool) -> None:
+    """What the driver before had begun and not committed had the numbers that the new one began with."""
+    before = Plant(tmp_path).open()
+    if committed:
+        before.checkpoint(0, 30)
+    before.relieve(0, 40)
+    if committed:
+        before.finish(0, 40)
+        assert before.shifts.wait_settled(5)
+    begun = before.checkpoints.next_number(1)  # its barriers are on their way
+    label = before.checkpoints.first_label(1)
+    before.shifts.stop()
+    after = Plant(tmp_path, first_generation=2)
+    after.shifts.open(after.layout)
+    assert after.checkpoints.first_label(after.shifts.current.number) > max(begun, label)
+    assert after.shifts.start_of(StartQuery(2, *SLOT)) == (Start({"at": 40}, sent=40) if committed else Start())
+    assert after.recovered == [(2, 2 if committed else 0)]
+    after.shifts.stop()
+
+
+def test_pools_that_cannot_be() -> None:
+    topology = Topology("t", pool=3)
+    topology.operator("o", print, inputs=topology.source("s"))
+    check_pools(topology, {"o": [0, 2]}, {"o": (2,)})
+    with pytest.raises(InputError, match=r"operator 'o'.*missing: \[1\], beyond: \[3\]"):
+        check_pools(topology, {"o": [0, 3]}, {"o": (0, 1)})
+    with pytest.raises(InputError, match=r"operator 'o'.*missing: \[0\]"):
+        check_pools(topology, {}, {"o": (0,)})

@@ -2,47 +2,50 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from penstock.engine.driver import checkpoints
 from penstock.engine.driver import shifts as module
-from penstock.engine.protocol.messages import BatchEnd, Position
+from penstock.engine.protocol.messages import Start
 from penstock.engine.protocol.progress import Phase
 
-from .shifts_plant import SLOT, Plant, plant_ready_and_halted, until
+from ...waiting import until
+from .shifts_plant import Plant
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "LOOK_EVERY_S", 0.002)
+    monkeypatch.setattr(module, "LOOK_EVERY_S", 0.002)
 
 
 @pytest.fixture
-def plant(tmp_path: Path) -> Plant:
-    plant = Plant(tmp_path)
-    plant.shifts.open(plant.layout)
-    plant.report(0)
-    return plant
+def plant(tmp_path: Path) -> Iterator[Plant]:
+    plant = Plant(tmp_path).open()
+    yield plant
+    plant.shifts.stop()
 
 
 def test_sources_that_were_stopped_stay_stopped_in_the_next_shift(plant: Plant) -> None:
     plant.shifts.stop_sources()
-    plant.halt(0, 9)
-    taking = plant.take_over()
-    until(lambda: len(plant.supervisors) == 2)
-    plant.report(1)
-    assert taking.done().error is None
+    plant.relieve(0, 9)
     assert plant.at_work == (1, Phase.HALTED)
-    plant.shifts.stop()
+    assert plant.begin(1) == Start({"at": 9}, sent=9)
 
 
 def test_sources_that_are_stopped_while_a_shift_takes_over_stay_stopped(plant: Plant) -> None:
     """The end of the pause let them send again."""
     taking = plant.take_over()
-    until(lambda: len(plant.supervisors) == 2)
-    plant.report(1)
+    plant.be_ready(1)
     until(lambda: plant.at_work[1] is Phase.HALTED)
     plant.shifts.stop_sources()
     plant.halt(0, 40)
     assert taking.done().error is None
     assert plant.at_work == (1, Phase.HALTED)
-    plant.shifts.stop()
 
 
 def test_sources_that_are_stopped_stay_stopped_when_a_take_over_fails(
@@ -50,101 +53,143 @@ def test_sources_that_are_stopped_stay_stopped_when_a_take_over_fails(
 ) -> None:
     monkeypatch.setattr(module, "HALT_WITHIN_S", 0.3)
     taking = plant.take_over()
-    until(lambda: len(plant.supervisors) == 2)
-    plant.report(1)
+    plant.be_ready(1)
     until(lambda: plant.at_work[1] is Phase.HALTED)
     plant.shifts.stop_sources()
     assert "sources did not stop" in str(taking.done().error)
     assert plant.at_work == (0, Phase.HALTED)
+    plant.checkpoint(0, 5)  # those of sources that stand still, too
 
 
 def test_a_shift_that_dies_while_it_is_stopped_sends_again_what_it_had_sent(plant: Plant) -> None:
     """It sent nothing more, its zeros took the place of its counters, and the run was taken to be finished."""
+    plant.checkpoint(0, 25)
     plant.report(0, sent=40, done=33)
     plant.shifts.stop_sources()
-    assert not plant.shifts.all_sent()  # nobody has said yet that it has stopped
-    plant.halt(0, 40)
     assert plant.shifts.all_sent()
-    plant.die(0)
+    plant.supervisors[0].die()
     assert not plant.shifts.all_sent()  # not all of its replicas are there again
-    assert plant.begin(0) == Position(0, 0, until=40)
-    assert plant.halt(0, 0).until == 40
+    assert plant.begin(0) == Start({"at": 25}, sent=25, owed=40)
     plant.report(0)
     assert not plant.shifts.all_sent()
-    plant.report(0, sent=40, done=12)
-    assert plant.shifts.all_sent()
-
-
-def test_a_shift_that_was_dead_when_it_was_stopped_sends_again_what_it_was_heard_to_have_sent(plant: Plant) -> None:
-    plant.begin(0)
-    plant.report(0, sent=40, done=33)
-    plant.die(0)
-    plant.shifts.stop_sources()
-    plant.report(0)  # zeros, of the new generation
-    assert plant.begin(0) == Position(0, 0)
-    assert plant.halt(0, 0).until == 40
+    plant.report(0, sent=14)
     assert not plant.shifts.all_sent()
-    plant.report(0, sent=40, done=40)
+    plant.report(0, sent=15, done=12)
     assert plant.shifts.all_sent()
 
 
-def test_a_shift_that_is_stopped_before_it_has_caught_up_catches_up(plant: Plant) -> None:
-    plant.begin(0)
+def test_what_was_heard_of_any_attempt_is_sent_again(plant: Plant) -> None:
     plant.report(0, sent=40, done=33)
-    plant.die(0)
-    plant.begin(0)
+    plant.supervisors[0].die()
     plant.report(0, sent=5)
-    plant.die(0)
-    plant.begin(0)
+    plant.supervisors[0].die()
     plant.report(0, sent=20)
     plant.shifts.stop_sources()
-    assert plant.halt(0, 22).until == 40
+    assert plant.begin(0) == Start(owed=40)
+    assert not plant.shifts.all_sent()
+    plant.report(0, sent=40)
+    assert plant.shifts.all_sent()
 
 
-def test_a_shift_that_has_caught_up_stops_where_it_is(plant: Plant) -> None:
-    plant.begin(0)
+def test_what_a_straggler_says_to_have_sent_is_not_waited_for(plant: Plant) -> None:
+    plant.report(0, sent=40)
+    plant.supervisors[0].die()
+    plant.report(0, sent=99, generation=0)
+    plant.supervisors[0].die()
+    assert plant.begin(0) == Start(owed=40)
+
+
+def test_a_shift_that_has_caught_up_owes_nothing(plant: Plant) -> None:
     plant.report(0, sent=40, done=33)
-    plant.die(0)
-    plant.begin(0)
-    plant.shifts.answer(BatchEnd(1, *SLOT, 0, 60))
+    plant.supervisors[0].die()
+    plant.report(0)
+    plant.checkpoint(0, 60)
+    plant.report(0, sent=60)
     plant.shifts.stop_sources()
-    assert plant.begin(0, batch=1) == Position(1, 60)
-    assert plant.halt(0, 60).until == 60
+    assert plant.shifts.all_sent()
 
 
 def test_what_a_shift_owed_its_successor_owes(plant: Plant) -> None:
-    plant.begin(0)
     plant.report(0, sent=40, done=33)
-    plant.die(0, generation=9)
-    plant.begin(0)
+    plant.supervisors[0].die()
     plant.report(0, sent=5)
-    taking = plant.take_over()
-    plant_ready_and_halted(plant, 5)
-    taking.done()
+    plant.relieve(0, 5)
     plant.shifts.stop_sources()
-    assert plant.begin(1).position == 5
-    assert plant.halt(1, 5).until == 40
-    plant.shifts.stop()
-
-
-def test_a_shift_that_finishes_has_sent_all_too(plant: Plant) -> None:
-    plant.report(0, sent=40, done=33)
-    taking = plant.take_over()
-    plant_ready_and_halted(plant, 40)
-    taking.done()
-    assert plant.shifts.all_sent()
-    plant.die(0, generation=9)
-    plant.report(0)
+    assert plant.begin(1) == Start({"at": 5}, sent=5, owed=40)
+    plant.finish(0, 5)
+    assert plant.shifts.wait_settled(5)
     assert not plant.shifts.all_sent()
-    plant.shifts.stop()
+    plant.report(1, sent=35)
+    assert plant.shifts.all_sent()
 
 
-def test_a_slot_that_halts_after_the_next_shift_took_over_goes_on_to_where_that_began(plant: Plant) -> None:
-    """It had halted, died and asked where to start before the take-over, and says afterwards that it stands still."""
+def test_not_all_is_sent_while_a_shift_finishes(plant: Plant) -> None:
+    """If it dies, the next one sends again what it has not done."""
     plant.report(0, sent=40, done=33)
-    plant.die(0, generation=9)
-    taking = plant.take_over()
-    plant_ready_and_halted(plant, 40)
-    taking.done()
-    assert plant.halted(0, 0).until == 40
-    plant.shifts.stop()
+    plant.relieve(0, 40)
+    assert not plant.shifts.all_sent()
+    plant.finish(0, 40)
+    assert plant.shifts.wait_settled(5)
+    assert plant.shifts.all_sent()
+
+
+def test_a_source_has_ended_when_the_shift_at_work_says_so(plant: Plant) -> None:
+    slot = plant.tally._shifts[0].ended
+    assert not plant.shifts.all_read()
+    plant.report(0, sent=40)
+    slot["s", 0] = True
+    assert plant.shifts.all_read()
+    plant.supervisors[0].die()
+    assert not plant.shifts.all_read()
+    plant.report(0)
+    assert not plant.shifts.all_read()  # the next attempt has to read all again
+
+
+# ── the last checkpoint of a run ────────────────────────────────────────────────────────────────────────────────────
+
+
+class Asking:
+    """Whether all is in a checkpoint, asked in a thread of its own."""
+
+    def __init__(self, plant: Plant) -> None:
+        self.answers: list[bool] = []
+        self._thread = threading.Thread(target=lambda: self.answers.append(plant.shifts.checkpoint_now(30.0)))
+        self._thread.start()
+
+    @property
+    def waits(self) -> bool:
+        self._thread.join(0.1)
+        return self._thread.is_alive()
+
+    def done(self) -> bool:
+        self._thread.join(30)
+        (answer,) = self.answers
+        return answer
+
+
+def test_all_is_in_a_checkpoint_when_what_was_sent_is_in_it(plant: Plant) -> None:
+    plant.report(0, sent=40, done=40)
+    asking = Asking(plant)
+    until(lambda: plant.phases.current.of(0).barrier == 1)
+    plant.complete(0, 40)
+    assert asking.done()
+
+
+def test_a_checkpoint_of_an_attempt_that_has_not_caught_up_is_not_the_last_one(plant: Plant) -> None:
+    """A query that died in the last second of a stream was committed before it had sent all again, and closed."""
+    plant.report(0, sent=40, done=40)
+    plant.shifts.stop_sources()
+    asking = Asking(plant)
+    until(lambda: plant.phases.current.of(0).barrier == 1)
+    plant.supervisors[0].die()
+    plant.report(0, sent=10)
+    until(lambda: plant.phases.current.of(0).barrier == 2)
+    plant.complete(0, 10)
+    assert asking.waits
+    until(lambda: plant.phases.current.of(0).barrier == 3)
+    plant.complete(0, 40)
+    assert asking.done()
+
+
+def test_the_time_may_be_over_before_all_is_in_a_checkpoint(plant: Plant) -> None:
+    assert not plant.shifts.checkpoint_now(0.1)

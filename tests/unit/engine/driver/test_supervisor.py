@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.engine.driver import supervisor as module
-from penstock.engine.driver.supervisor import Supervisor, cause_of
+from penstock.engine.driver.supervisor import Supervisor, cause_of, failed_event
 from penstock.engine.options import RunOptions
 
 Tools = SimpleNamespace
@@ -108,6 +108,43 @@ def test_after_its_retries_it_is_given_up_with_the_last_cause(starter: Starter, 
     failure = tools.until(lambda: supervisor.failure)
     assert str(failure) == "the query died 4 times in a row; the last time: broken for good"
     assert (supervisor.restarts, len(starter.queries)) == (3, 4)
+
+
+def test_an_event_that_fails_again_in_the_same_way_is_the_end(starter: Starter, supervise: Any, tools: Tools) -> None:
+    """It used to be tried six times, to say then what was known after the second."""
+    said = "operator 'parse' (app.py:3): ValueError: no such number; on event 41: {'n': 'x'}"
+    starter.born_dead = RuntimeError(f"Traceback\npenstock.errors.EngineError: {said}\n\tat Java")
+    supervisor = supervise(retries=5)
+    failure = tools.until(lambda: supervisor.failure)
+    assert str(failure) == f"an event failed in the same way each time: {said}"
+    assert (supervisor.restarts, len(starter.queries)) == (1, 2)
+
+
+DEATHS = {
+    "another event": "operator 'parse' (app.py:3): ValueError: no; on event {number}: 7",
+    "another error": "operator 'parse' (app.py:3): ValueError: {number}; on event 41: 7",
+    "another operator": "operator 'op{number}' (app.py:3): ValueError: no; on event 41: 7",
+    "one of several": "operator 'parse' (app.py:3): ValueError: no; on event 41 or one of the 3 after it: 7",
+    "no event": "operator 'parse' (app.py:3): open failed",
+}
+
+
+@pytest.mark.parametrize("said", DEATHS.values(), ids=DEATHS)
+def test_what_may_go_better_the_next_time_is_tried_again(
+    starter: Starter, supervise: Any, tools: Tools, said: str
+) -> None:
+    supervisor = supervise(retries=3)
+    for number in range(4):
+        tools.until(lambda number=number: len(starter.queries) == number + 1)
+        starter.queries[-1].kill(RuntimeError(f"penstock.errors.EngineError: {said.format(number=number)}"))
+    failure = tools.until(lambda: supervisor.failure)
+    assert str(failure).startswith("the query died 4 times in a row; the last time: operator ")
+
+
+def test_the_same_event_is_known_again_whatever_python_shows_of_it() -> None:
+    """An object without a representation of its own is shown with its place in memory."""
+    said = "operator 'parse' (app.py:3): ValueError: no; on event topic-3-17: <Event object at 0x7f{}>"
+    assert failed_event(said.format(1)) == failed_event(said.format(2)) == said.partition(": <")[0]
 
 
 def test_without_retries_the_first_death_is_the_end(starter: Starter, supervise: Any, tools: Tools) -> None:
@@ -256,3 +293,38 @@ org.apache.spark.SparkException: Python worker exited unexpectedly (crashed): ja
 def test_the_cause_is_the_sentence_that_a_person_wants(error: Exception | None, cause: str) -> None:
     """An exception without a message used to raise another one here, which ended the watch."""
     assert cause_of(error) == cause
+
+
+# ── a query that another has taken over from ────────────────────────────────────────────────────────────────────────
+
+
+def test_a_query_that_is_left_is_not_started_again_when_it_dies(starter: Starter, supervise: Any, tools: Tools) -> None:
+    supervisor = supervise()
+    assert supervisor.leave(0)
+    assert not supervisor.died
+    starter.queries[0].kill(RuntimeError("a worker was killed"))
+    tools.until(lambda: supervisor.died)
+    assert (len(starter.queries), supervisor.restarts, supervisor.failure) == (1, 0, None)
+
+
+def test_a_query_is_not_renewed_for_what_has_been_done_meanwhile(starter: Starter, supervise: Any) -> None:
+    supervisor = supervise()
+    supervisor.renew(lambda: None, unless=lambda: True)
+    assert (len(starter.queries), supervisor.generation) == (1, 0)
+    supervisor.renew(lambda: None, unless=lambda: False)
+    assert (len(starter.queries), supervisor.generation) == (2, 1)
+
+
+def test_one_that_has_died_cannot_be_left_any_more(starter: Starter, supervise: Any, tools: Tools) -> None:
+    """Who takes over from it has to know what is to be done again."""
+    supervisor = supervise()
+    with supervisor._changing:  # nobody has looked yet
+        starter.queries[0].kill(RuntimeError("a worker was killed"))
+        leaving = threading.Thread(target=lambda: left.append(supervisor.leave(0)))
+        left: list[bool] = []
+        leaving.start()
+    leaving.join(5)
+    assert left == [False]
+    tools.until(lambda: len(starter.queries) == 2)
+    assert not supervisor.leave(0)  # of the generation before
+    assert supervisor.leave(1)

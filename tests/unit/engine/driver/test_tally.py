@@ -231,13 +231,140 @@ def test_what_a_dismissed_shift_said_does_not_count(tally: Tally) -> None:
     assert processed(tally) == 5
 
 
-def test_how_far_a_source_had_come_before_its_batch_was_done_again(tally: Tally) -> None:
+def test_a_shift_that_is_over_counts_as_of_its_last_checkpoint(tally: Tally) -> None:
+    """The last counters of a replica may be reported after it has said that its part of the checkpoint is done."""
+    enter(tally, report("clean", 5, queued=3))
+    tally.commit(0, {("clean", 0): ReplicaCounters(processed=8, queued=2), ("tweets", 0): ReplicaCounters(processed=9)})
+    tally.close(0)
+    enter(tally, report("clean", 8), pid=2)  # too late
+    found = counters(tally)
+    assert (found.operators["clean"].total.processed, found.sources["tweets"]) == (8, 9)
+    assert found.operators["clean"].total.queued == 0
+
+
+# ── attempts ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_after_a_restart_counters_are_as_of_the_last_checkpoint_and_go_on_from_there(tally: Tally) -> None:
+    enter(tally, report("clean", 5))
+    tally.commit(0, {("clean", 0): ReplicaCounters(processed=5, queued=4), ("clean", 1): None})
+    enter(tally, report("clean", 9))
+    assert processed(tally) == 9
+    tally.restart(0, generation=1)
+    assert processed(tally) == 5
+    enter(tally, report("clean", 9), pid=2)  # a straggler of the attempt that has died
+    assert processed(tally) == 5
+    enter(tally, report("clean", 3, generation=1))
+    assert processed(tally) == 8
+    assert counters(tally).operators["clean"].total.queued == 0  # what waited then does not wait now
+
+
+def test_an_attempt_that_dies_without_a_checkpoint_counts_for_nothing(tally: Tally) -> None:
+    enter(tally, report("clean", 5), report("tweets", 7))
+    tally.restart(0, generation=1)
+    tally.restart(0, generation=2)
+    found = counters(tally)
+    assert (found.operators["clean"].total.processed, found.sources["tweets"]) == (0, 0)
+
+
+def test_how_many_events_a_slot_has_sent_in_the_present_attempt(tally: Tally) -> None:
     slot = ("tweets", 0)
-    assert tally.furthest(0, slot) == (0, 0)
-    enter(tally, report("tweets", 30), report("tweets", 7, batch=1))
-    assert tally.furthest(0, slot) == tally.newest(0, slot) == (1, 7)
-    enter(tally, report("clean", 0, generation=1))  # all of both batches again
-    enter(tally, report("tweets", 5, generation=1))
-    assert (tally.newest(0, slot), tally.furthest(0, slot)) == ((0, 5), (1, 7))
-    enter(tally, report("tweets", 9, batch=1, generation=1))
-    assert tally.furthest(0, slot) == (1, 9)
+    assert tally.sent_by(0, slot) == 0
+    enter(tally, report("tweets", 30), report("tweets", 7, replica=1))
+    assert tally.sent_by(0, slot) == 30
+    tally.commit(0, {slot: ReplicaCounters(processed=30)})
+    tally.restart(0, generation=1)
+    assert tally.sent_by(0, slot) == 0
+    enter(tally, report("tweets", 4, generation=1))
+    assert tally.sent_by(0, slot) == 4
+
+
+def ended(tally: Tally, *slots: bool, generation: int = 0) -> bool:
+    said = [Report(generation, 0, "tweets", number, ReplicaCounters(), ended=over) for number, over in enumerate(slots)]
+    enter(tally, *said)
+    return tally.ended(0)
+
+
+def test_sources_have_ended_when_all_their_slots_say_so_in_the_present_attempt(tally: Tally) -> None:
+    assert not tally.ended(0)
+    enter(tally, report("clean", 1))
+    assert not tally.ended(0)
+    assert not ended(tally, True, False)
+    assert ended(tally, True, True)
+    tally.restart(0, generation=1)
+    assert not tally.ended(0)
+    assert not ended(tally, True, True)  # of the attempt that has died
+    assert ended(tally, True, True, generation=1)
+
+
+class Replica:
+    """One replica, attempt by attempt and shift by shift, and the driver's tally of it."""
+
+    def __init__(self) -> None:
+        self.tally = Tally(chain())
+        self.generation = self.shift = 0
+        self.done = self.said = self.safe = 0  # in this attempt: processed, reported, committed
+        self.earlier: list[tuple[int, int]] = []  # attempts that are over, and their shifts
+        self.before = 0  # what dead attempts and shifts that are over had in their last checkpoints
+
+    @property
+    def counted(self) -> int:
+        return self.before + self.said
+
+    def work(self) -> None:
+        self.done += 3
+
+    def report(self) -> None:
+        said = report("clean", self.done, generation=self.generation, batch=first_batch(self.shift))
+        enter(self.tally, said)
+        self.said = self.done
+
+    def checkpoint(self) -> None:
+        self.report()
+        self.commit()
+
+    def commit(self) -> None:
+        """The checkpoint is committed before the counters are reported."""
+        self.tally.commit(self.shift, {("clean", 0): ReplicaCounters(processed=self.done)})
+        self.safe = self.done
+
+    def die(self) -> None:
+        self._leave()
+        self.tally.restart(self.shift, self.generation)
+
+    def be_relieved(self) -> None:
+        """Another shift takes over, and this one's last checkpoint is committed."""
+        self.commit()
+        self.tally.close(self.shift)
+        self._leave()
+        self.shift += 1
+
+    def straggle(self) -> None:
+        """What earlier attempts say counts no more."""
+        for generation, shift in self.earlier:
+            enter(self.tally, report("clean", 1000, generation=generation, batch=first_batch(shift)), pid=2)
+
+    def _leave(self) -> None:
+        self.before += self.safe
+        self.earlier.append((self.generation, self.shift))
+        self.generation += 1
+        self.done = self.said = self.safe = 0
+
+
+DOINGS = ("work", "report", "checkpoint", "commit", "die", "be_relieved", "straggle")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(DOINGS), max_size=30))
+def test_totals_are_what_was_committed_and_what_the_present_attempt_says(doings: list[str]) -> None:
+    replica = Replica()
+    for doing in doings:
+        getattr(replica, doing)()
+        assert processed(replica.tally) == replica.counted
+
+
+def test_what_sources_and_operators_dropped_is_told_together(tally: Tally) -> None:
+    enter(tally, report("tweets", 7, dropped={"dead_letter": 2}), report("clean", 6, dropped={"dead_letter": 1}))
+    found = counters(tally)
+    assert (found.sources, found.source_dropped) == ({"tweets": 7}, {"tweets": {"dead_letter": 2}})
+    assert found.dropped == {"dead_letter": 3}

@@ -183,7 +183,7 @@ def bundle(*ms: int, sender: int = 0, requests: list[Request] | None = None, bor
     hashes = [stable_hash(one) for one in ms]
     since = time.time() if born is None else born
     columns = Events([str(n) for n in range(len(ms))], [since] * len(ms), events, keys(*hashes, requests=requests))
-    return pack(Header(sender, 1, 0, len(ms)), columns)
+    return pack(Header(sender, 0, 1, 0, len(ms)), columns)
 
 
 def heard(driver: Driver) -> list[OnlineReport]:

@@ -122,8 +122,8 @@ def test_other_groupings_send_one_byte_more_than_before_and_no_keys(tools: Tools
     outbox.add_one("0", 0.0, 7)
     (row, _) = outbox.rows(routing_of(program)).to_pylist()  # type: ignore[union-attr]
     assert Unpacker()(row["bundle"]).keys is None
-    bare = pack(Header(0, 1, 0, 1), Events(["0"], [0.0], [7]))
-    keyed = pack(Header(0, 1, 0, 1), Events(["0"], [0.0], [7], Keys(0, b"1234")))
+    bare = pack(Header(0, 0, 1, 0, 1), Events(["0"], [0.0], [7]))
+    keyed = pack(Header(0, 0, 1, 0, 1), Events(["0"], [0.0], [7], Keys(0, b"1234")))
     assert len(row["bundle"]) == len(bare) == len(keyed) - 8
     assert bare.endswith(b"\xc0")  # nil
 
@@ -136,8 +136,8 @@ def test_an_event_without_the_field_is_named(tools: Tools) -> None:
     outbox.add_one("2", 0.0, {"weight": 2})
     with pytest.raises(EngineError, match="the event has no field 'size'") as caught:
         outbox.rows(routing_of(program))
-    assert str(caught.value).startswith(f"{topology['first']}: an event for 'second' cannot be sent: ")
-    assert str(caught.value).endswith("; got {'weight': 2}")
+    assert str(caught.value).startswith(f"{topology['first']}: cannot send it to 'second': ")
+    assert str(caught.value).endswith("; on event 2: {'weight': 2}")
 
 
 def test_without_cost_by_all_events_have_one_key(tools: Tools) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.engine.protocol.bundle import HASH, Unpacker, read_header, read_marker
+from penstock.engine.protocol.bundle import HASH, Barrier, Header, Marker, Unpacker, read_header, read_sign
 from penstock.engine.protocol.messages import OperatorRouting, Routing
 from penstock.engine.worker.outbox import Outbox
 from penstock.errors import EngineError
@@ -78,9 +78,8 @@ def test_markers_go_before_the_first_events_of_all_wires(tools: Tools) -> None:
     emit(outbox)
     first, *others = bundles(outbox.rows(routing(table)))
     assert first[0] == 0  # the replica that loses groups
-    assert read_header(first[1])[1:] == (2, 0, 0)
-    marker = read_marker(first[1])
-    assert (marker.replica, marker.version) == (1, 2)
+    assert read_header(first[1]) == Header(1, 1, 2, 0, 0)
+    assert read_sign(first[1]) == Marker(2)
     assert all(read_header(bundle).events for _, bundle in others)
     emit(outbox)
     again = bundles(outbox.rows(routing(table)))
@@ -93,6 +92,17 @@ def test_markers_leave_without_events_and_with_nudges(tools: Tools) -> None:
     rows = outbox.rows(routing(Table(2, AFTER, before=BEFORE)))
     assert rows is not None
     assert [(row["partition"], bool(row["bundle"])) for row in rows.to_pylist()] == [(0, True), (0, False)]
+
+
+def test_a_barrier_goes_behind_markers_and_events_to_every_replica_active_or_not(tools: Tools) -> None:
+    """Two streams lead to the operator: each of its replicas gets one barrier."""
+    outbox = outbox_of(tools)
+    emit(outbox)
+    all_ = bundles(outbox.rows(routing(Table(2, AFTER, before=BEFORE)), barrier=Barrier(7)))
+    behind = [bundle for _, bundle in all_[-3:]]
+    assert [read_header(bundle) for bundle in behind] == [Header(1, 1, 2, replica, 0) for replica in range(3)]
+    assert [read_sign(bundle) for bundle in behind] == [Barrier(7)] * 3
+    assert [bool(read_header(bundle).events) for _, bundle in all_[:-3]] == [False, True, True]
 
 
 def test_news_older_than_the_table_of_the_batch_are_not_followed(tools: Tools) -> None:
@@ -108,6 +118,5 @@ def test_an_event_without_its_key_is_named(tools: Tools) -> None:
         outbox.rows(routing(Table(1, BEFORE)))
     said = str(caught.value)
     assert said.startswith("operator 'split' (test_keyed_wire.py:")
-    assert (
-        "an event for 'count' cannot be sent: InputError: grouping 'key_groups': the event has no field 'word'" in said
-    )
+    assert "cannot send it to 'count': grouping 'key_groups': the event has no field 'word'" in said
+    assert said.endswith("; on event 0: {'text': 'storm'}")

@@ -113,8 +113,8 @@ def test_a_bundle_names_its_sender_and_where_it_is_to_end(tools: Tools) -> None:
     outbox.add_one("7", 1.5, "x")
     to_second, to_end = tools.left(outbox.rows(routing_of(program, second=(1,), end=(1,)))).bundles
     sender = program.senders.index("first")
-    assert (to_second.partition, to_second.header) == (1, (sender, 2, 1, 1))
-    assert (to_end.partition, to_end.header) == (2, (sender, 3, 1, 1))  # partition 2 is the way past stage 2
+    assert (to_second.partition, to_second.header) == (1, (sender, 0, 2, 1, 1))
+    assert (to_end.partition, to_end.header) == (2, (sender, 0, 3, 1, 1))  # partition 2 is the way past stage 2
 
 
 # ── ids ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -234,8 +234,8 @@ def test_an_event_that_cannot_be_encoded_is_named(tools: Tools, bad: object) -> 
     outbox.add_one("2", 0.0, bad)
     with pytest.raises(EngineError) as caught:
         outbox.rows(routing_of(program))
-    assert str(caught.value).startswith(f"{topology['first']}: an event for 'second' cannot be sent: ")
-    assert str(caught.value).endswith(f"; got {bad!r}")
+    assert str(caught.value).startswith(f"{topology['first']}: cannot send it to 'second': ")
+    assert str(caught.value).endswith(f"; on event 2: {bad!r}")
 
 
 def test_an_event_without_the_key_is_named(tools: Tools) -> None:
@@ -246,7 +246,7 @@ def test_an_event_without_the_key_is_named(tools: Tools) -> None:
     outbox.add_one("2", 0.0, {"text": "rain"})
     with pytest.raises(EngineError, match="no field 'word'") as caught:
         outbox.rows(routing_of(program))
-    assert str(caught.value).endswith("; got {'text': 'rain'}")
+    assert str(caught.value).endswith("; on event 2: {'text': 'rain'}")
 
 
 def test_a_key_function_that_raises_names_operator_error_and_event(tools: Tools) -> None:
@@ -258,7 +258,7 @@ def test_a_key_function_that_raises_names_operator_error_and_event(tools: Tools)
     outbox.add_one("2", 0.0, {"text": "rain"})
     with pytest.raises(EngineError) as caught:
         outbox.rows(routing_of(program))
-    expected = f"{topology['first']}: an event for 'second' cannot be sent: KeyError: 'word'; got {{'text': 'rain'}}"
+    expected = f"{topology['first']}: cannot send it to 'second': KeyError: 'word'; on event 2: {{'text': 'rain'}}"
     assert str(caught.value) == expected
 
 

@@ -111,11 +111,38 @@ def test_process_many_drops_only_the_event_that_is_to_blame(driver: Driver, tool
     assert (replica._counters.processed, replica._counters.dropped) == (3, {"error": 1})
 
 
-def test_process_many_that_fails_says_that_the_event_is_one_of_several(driver: Driver, tools: Tools) -> None:
-    """The first event of the call used to be named as if it alone had failed."""
+def test_process_many_that_fails_names_the_event_that_fails_alone(driver: Driver, tools: Tools) -> None:
+    """The first event of the call used to be named, or one of the others."""
     topology = app(InBulk())
     replica = OperatorReplica(driver.program(topology), 1, "op", 0, 1)
     replica._processing.at_once = 4
     with pytest.raises(EngineError) as caught:
         list(replica.run([tools.Batch([tools.bundle([2, 3, -1, 5])])]))
+    assert str(caught.value) == f"{topology['op']}: ValueError: minus one; on event 2: -1"
+
+
+class Crowded(InBulk):
+    def process_many(self, events: list[int]) -> list[Any]:
+        if len(events) > 1:
+            raise ValueError("too many")
+        return super().process_many(events)
+
+
+def test_an_error_that_no_event_has_alone_still_ends_the_run(driver: Driver, tools: Tools) -> None:
+    topology = app(Crowded())
+    replica = OperatorReplica(driver.program(topology), 1, "op", 0, 1)
+    replica._processing.at_once = 4
+    with pytest.raises(EngineError) as caught:
+        list(replica.run([tools.Batch([tools.bundle([2, 3, 4, 5])])]))
+    assert str(caught.value) == f"{topology['op']}: ValueError: too many; on event 0 or one of the 3 after it: 2"
+
+
+def test_a_sink_that_fails_is_not_called_again(driver: Driver, tools: Tools) -> None:
+    """It may have written some of the events."""
+    topology = sink(InBulk())
+    replica = OperatorReplica(driver.program(topology), 1, "op", 0, 1)
+    replica._processing.at_once = 4
+    with pytest.raises(EngineError) as caught:
+        list(replica.run([tools.Batch([tools.bundle([2, 3, -1, 5])])]))
     assert str(caught.value) == f"{topology['op']}: ValueError: minus one; on event 0 or one of the 3 after it: 2"
+    assert InBulk.calls == [("0", "1", "2", "3")]

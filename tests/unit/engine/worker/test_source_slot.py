@@ -1,22 +1,23 @@
-"""A source's slot: which events it sends, when, and what it tells the driver of its batch."""
+"""A source's slot: from where it reads, what it sends and when, its barriers, and what it tells driver and source."""
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
+import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from penstock.engine.protocol.messages import BatchEnd, Halted, StartQuery
+from penstock.engine.protocol.bundle import Barrier
+from penstock.engine.protocol.messages import Done, Start, StartQuery
 from penstock.engine.protocol.progress import Phase
-from penstock.engine.worker.source_slot import CHUNK, BatchEnding, SourceSlot
+from penstock.engine.worker import source_slot as module
+from penstock.engine.worker.source_slot import CHUNK, SourceSlot
+from penstock.sources import Polled, Reader, Slot, Source
 from penstock.topology import Topology
 
 from ..made import LONG_AGO, progress
@@ -25,33 +26,65 @@ Driver = Any
 Tools = SimpleNamespace
 
 
-@dataclass
-class Numbers:
-    """Event n is n, due n / rate seconds after the start."""
+class Numbers(Source):
+    """Numbers from 0 on, as far as they are there; keeps the readers that were opened."""
 
-    total: int | None
-    rate: float = 1e6
+    opened: ClassVar[list[NumbersReader]] = []
+    there = 0  # how many there are so far; the same for all slots
 
-    def due(self, elapsed_s: float) -> int:
-        return min(self.total or 0, int(elapsed_s * self.rate) + 1) if elapsed_s >= 0 else 0
+    def __init__(self, total: int | None = None) -> None:
+        self.total = total
 
-    def due_times(self, numbers: range) -> list[float]:
-        return [number / self.rate for number in numbers]
-
-    def read(self, numbers: range) -> list[int]:
-        return list(numbers)
+    def open(self, slot: Slot, cursor: Any | None) -> Reader:
+        reader = NumbersReader(self.total, slot, cursor)
+        Numbers.opened.append(reader)
+        return reader
 
 
-@dataclass
-class AtOnce(Numbers):
-    """All events are due at once, and born when they are sent."""
+class NumbersReader(Reader):
+    def __init__(self, total: int | None, slot: Slot, cursor: Any | None) -> None:
+        self.slot, self.begun, self.total = slot, cursor, total
+        self.position = 0 if cursor is None else cursor["at"]
+        self.told: list[Any] = []
+        self.closed = 0
+        self.threads: set[str] = set()
 
-    def due_times(self, numbers: range) -> list[float]:
-        return [float("nan")] * len(numbers)
+    def poll(self, most: int, wait_s: float) -> list[Polled]:
+        assert most > 0
+        assert 0 <= wait_s <= 0.1
+        self.threads.add(threading.current_thread().name)
+        numbers = range(self.position, min(self.position + most, Numbers.there))
+        self.position = max(self.position, numbers.stop)
+        return [Polled(f"n{number}", LONG_AGO + number, number) for number in numbers]
+
+    @property
+    def cursor(self) -> Any:
+        return {"at": self.position}
+
+    @property
+    def ended(self) -> bool:
+        return self.total is not None and self.position >= self.total
+
+    def lag(self) -> int | None:
+        return Numbers.there - self.position if self.total is None else None
+
+    def committed(self, cursor: Any) -> None:
+        self.told.append(cursor)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture(autouse=True)
+def numbers() -> Iterator[type[Numbers]]:
+    Numbers.opened.clear()
+    Numbers.there = 0
+    yield Numbers
+    Numbers.opened.clear()
 
 
 def app(*sources: str) -> Topology:
-    topology = Topology("app")
+    topology = Topology("app", pool=2)
     topology.operator("end", len, inputs=[topology.source(name) for name in sources or ("events",)])
     return topology
 
@@ -72,304 +105,384 @@ class SparkBatch:
     def end(self) -> None:
         self._over.set()
 
-    @contextmanager
-    def ending_in(self, seconds: float) -> Iterator[None]:
-        timer = threading.Timer(seconds, self.end)
-        timer.start()
-        yield
-        timer.join()
+
+class AtWork:
+    """A slot in a thread of its own, and all that it has sent."""
+
+    def __init__(self, tools: Tools, driver: Driver, slot: SourceSlot) -> None:
+        self.slot, self._tools, self._driver = slot, tools, driver
+        self.rows: list[pa.RecordBatch] = []
+        self._barriers: set[int] = set()
+        self.batch = SparkBatch()
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self) -> None:
+        for rows in self.slot.run(self.batch):
+            self.rows.append(rows)
+            self._barriers.update(self._tools.left(rows).barriers)
+
+    @property
+    def sent(self) -> list[int]:
+        return list(self._tools.left(*list(self.rows)).events)
+
+    def order(self) -> list[str]:
+        """Ids of events, and barriers as b1, b2, … once for each replica, in the order in which they left."""
+        order: list[str] = []
+        for rows in list(self.rows):
+            left = self._tools.left(rows)
+            order += left.ids
+            order += [f"b{number}" for number in left.barriers]
+        return order
+
+    def await_sent(self, count: int) -> list[int]:
+        self._tools.until(lambda: len(self.sent) >= count)
+        return self.sent
+
+    def tell(self, version: int, phase: Phase = Phase.SENDING, **changes: Any) -> None:
+        self._driver.server.publish(progress(version, phase, **changes))
+        self._tools.until(lambda: self.slot._agent.progress.version == version)
+
+    def done(self, number: int) -> Done:
+        """What it has said of a checkpoint, once its barrier has left."""
+        name, replica = self.slot._name, self.slot._slot
+
+        def said() -> list[Done]:
+            return [one for one in self._driver.done(name, replica) if one.number == number]
+
+        found: list[Done] = self._tools.until(said)
+        self._tools.until(lambda: number in self._barriers)
+        return found[-1]
 
 
-def sent_by(tools: Tools, slot: SourceSlot, batch: SparkBatch, count: int) -> list[int]:
-    """What the slot sends until it has sent that many, or its batch ends."""
-    events: list[int] = []
-    for rows in slot.run(batch):
-        events += tools.left(rows).events
-        if len(events) >= count:
-            batch.end()
-    return events
+@pytest.fixture
+def start(driver: Driver, tools: Tools) -> Iterator[Any]:
+    """`start(total, phase=…, there=…)`: a slot at work, ended after the test."""
+    working: list[AtWork] = []
+
+    def started(
+        total: int | None = None,
+        *,
+        there: int = 0,
+        slot: int = 0,
+        slots: int = 1,
+        shift: int = 0,
+        checkpoint: int = 1,
+        **now: Any,
+    ) -> AtWork:
+        Numbers.there = there
+        sources = {"events": Numbers(total)}
+        program = driver.program(app(), sources=sources, slots=slots, progress=progress(1, **now))
+        one = SourceSlot(replace(program, shift=shift, checkpoint=checkpoint), "events", slot, 0)
+        tools.until(lambda: one._agent.progress.version == 1)
+        working.append(AtWork(tools, driver, one))
+        return working[-1]
+
+    yield started
+    for one in working:
+        one.batch.end()
+        one.thread.join(30)
+        assert not one.thread.is_alive()
 
 
-# ── real-time ───────────────────────────────────────────────────────────────────────────────────────────────────────
+@contextmanager
+def standing_still(at_work: AtWork) -> Iterator[None]:
+    """Nothing is sent meanwhile, nor for some turns of the slot afterwards."""
+    before = at_work.order()
+    yield
+    at_work.thread.join(5 * module.IDLE_S)
+    assert at_work.order() == before
 
 
-def realtime(driver: Driver, source: Any, *, slots: int = 1, **now: Any) -> Any:
-    return driver.program(app(), sources={"events": source}, slots=slots, progress=progress(1, **now))
+# ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_batch_starts_where_the_driver_says_and_tells_where_it_ended(driver: Driver, tools: Tools) -> None:
-    driver.starts["events", 0] = 20
-    slot = SourceSlot(realtime(driver, Numbers(25)), "events", 0, 3)
-    assert sent_by(tools, slot, SparkBatch(), 5) == [20, 21, 22, 23, 24]
-    assert driver.questions == [StartQuery(0, "events", 0, 3), BatchEnd(0, "events", 0, 3, 25)]
+def test_a_slot_opens_its_part_once_where_the_driver_says(driver: Driver, start: Any) -> None:
+    driver.starts["events", 1] = Start({"at": 20}, sent=7)
+    at_work = start(there=22, slot=1, slots=3)
+    assert at_work.await_sent(2) == [20, 21]
+    Numbers.there = 25
+    assert at_work.await_sent(5) == [20, 21, 22, 23, 24]
+    (reader,) = Numbers.opened
+    assert reader.slot == Slot(driver.run, "events", 1, 3, LONG_AGO)
+    assert reader.begun == {"at": 20}
+    assert driver.questions == [StartQuery(0, "events", 1)]
+    assert len(reader.threads) == 1
 
 
-def test_ids_and_times_go_by_number(driver: Driver, tools: Tools) -> None:
-    driver.starts["events", 1] = 2
-    program = realtime(driver, Numbers(15, rate=10.0), slots=3)
-    batch, rows = SparkBatch(), []
-    for one in SourceSlot(program, "events", 1, 7).run(batch):
-        rows.append(one)
-        batch.end()
-    left = tools.left(*rows)
-    assert left.ids == ["7", "10", "13"]
-    assert left.events == [7, 10, 13]
-    assert [born for row in left.bundles for born in row.born] == [LONG_AGO + n / 10 for n in (7, 10, 13)]
-    found = tools.until(lambda: (one := driver.latest("events", 1)) and one.processed and one)
-    assert (found.processed, found.emitted, found.sent) == (3, {"out": 3}, {"end": 3})
+def test_a_source_that_never_was_read_begins_at_its_own_beginning(start: Any) -> None:
+    start(there=1).await_sent(1)
+    assert Numbers.opened[0].begun is None
 
 
-def test_what_is_due_at_once_leaves_in_chunks(driver: Driver, tools: Tools) -> None:
-    batch, parts = SparkBatch(), []
-    for rows in SourceSlot(realtime(driver, Numbers(CHUNK + 5)), "events", 0, 1).run(batch):
-        parts.append(len(tools.left(rows).ids))
-        if sum(parts) == CHUNK + 5:
-            batch.end()
-    assert parts == [CHUNK, 5]
-
-
-def test_events_without_a_due_time_are_born_when_they_are_sent(driver: Driver, tools: Tools) -> None:
-    before, batch, born = time.time(), SparkBatch(), []
-    for rows in SourceSlot(realtime(driver, AtOnce(2)), "events", 0, 1).run(batch):
-        born += [one for row in tools.left(rows).bundles for one in row.born]
-        batch.end()
-    assert len(born) == 2
-    assert all(before <= one <= time.time() for one in born)
+def test_ids_and_times_are_the_sources_own(driver: Driver, tools: Tools, start: Any) -> None:
+    at_work = start(there=3)
+    at_work.await_sent(3)
+    left = tools.left(*at_work.rows)
+    assert left.ids == ["n0", "n1", "n2"]
+    assert [born for row in left.bundles for born in row.born] == [LONG_AGO, LONG_AGO + 1, LONG_AGO + 2]
 
 
 def test_ids_of_two_sources_are_told_apart(driver: Driver, tools: Tools) -> None:
-    sources = {name: Numbers(2) for name in ("one", "other")}
+    Numbers.there = 1
+    sources = {name: Numbers() for name in ("one", "other")}
     program = driver.program(app(*sources), sources=sources, slots=2, progress=progress(1))
     ids = []
-    for name, slot in (("one", 0), ("one", 1), ("other", 0), ("other", 1)):
+    for name, slot in (("one", 0), ("one", 1), ("other", 0)):
         batch = SparkBatch()
-        for rows in SourceSlot(program, name, slot, 1).run(batch):
+        for rows in SourceSlot(program, name, slot, 0).run(batch):
             ids += tools.left(rows).ids
             batch.end()
-    assert ids == ["one:0", "one:1", "other:0", "other:1"]
+    assert ids == ["one:n0", "one:n0", "other:n0"]
 
 
-@pytest.mark.parametrize("slots", [1, 2, 3])
-def test_slots_share_all_numbers_and_none_twice(driver: Driver, tools: Tools, slots: int) -> None:
-    program = realtime(driver, Numbers(11), slots=slots)
-    sent = []
-    for slot in range(slots):
-        mine = range(slot, 11, slots)
-        sent.append(sent_by(tools, SourceSlot(program, "events", slot, 1), SparkBatch(), len(mine)))
-        assert sent[slot] == list(mine)
-    assert sorted(number for part in sent for number in part) == list(range(11))
-    assert sum(end.position for end in driver.ends) == 11
+def test_no_more_than_a_chunk_leaves_at_once(tools: Tools, start: Any) -> None:
+    at_work = start(there=CHUNK + 5)
+    at_work.await_sent(CHUNK + 5)
+    assert [len(tools.left(rows).ids) for rows in at_work.rows] == [CHUNK, 5]
 
 
-@settings(max_examples=200)
-@given(due=st.integers(0, 50), slots=st.integers(1, 6))
-def test_whatever_is_due_is_shared_without_gap(due: int, slots: int) -> None:
-    """The same sum as in a slot of its own, without a driver."""
-    shared = []
-    for number in range(slots):
-        slot = SourceSlot.__new__(SourceSlot)
-        slot._slot, slot._slots, slot._source = number, slots, SimpleNamespace(due=lambda _: due)  # type: ignore[assignment]
-        slot._program, slot._until, slot._position = SimpleNamespace(shift=0), None, 0  # type: ignore[assignment]
-        count = slot._due(progress(1, epoch_s=0.0))
-        shared += [slot._number(position) for position in range(count)]
-    assert sorted(shared) == list(range(due))
+@pytest.mark.parametrize("now", [{"epoch_s": None}, {"phase": Phase.STARTING}], ids=["no-epoch", "starting"])
+def test_nothing_is_opened_before_the_sources_begin(driver: Driver, start: Any, now: dict[str, Any]) -> None:
+    """Where it begins is not known before: the shift before may still read."""
+    at_work = start(there=3, **now)
+    with standing_still(at_work):
+        pass
+    assert (driver.questions, Numbers.opened) == ([], [])
+    at_work.tell(2)
+    assert at_work.await_sent(3) == [0, 1, 2]
 
 
-def test_the_next_batch_goes_on_where_the_last_one_ended(driver: Driver, tools: Tools) -> None:
-    program = realtime(driver, Numbers(1_000_000))
-    first = sent_by(tools, SourceSlot(program, "events", 0, 1), SparkBatch(), 1)
-    driver.starts["events", 0] = driver.ends[-1].position
-    second = sent_by(tools, SourceSlot(program, "events", 0, 2), SparkBatch(), 1)
-    assert first + second == list(range(len(first) + len(second)))
-    assert len(second) > 0
-
-
-@pytest.mark.parametrize(
-    "now",
-    [{"epoch_s": None}, {"epoch_s": time.time() + 3600}, {"phase": Phase.HALTED}],
-    ids=["no-epoch", "before-the-epoch", "halted"],
-)
-def test_nothing_is_sent_before_the_epoch_or_after_the_sources_are_stopped(
-    driver: Driver, tools: Tools, now: dict[str, Any]
-) -> None:
-    driver.starts["events", 0] = 4
-    slot = SourceSlot(realtime(driver, Numbers(10), **now), "events", 0, 1)
-    tools.until(lambda: slot._agent.progress.version == 1)
-    batch = SparkBatch()
-    with batch.ending_in(0.1):
-        assert sent_by(tools, slot, batch, 1) == []
-    assert [end.position for end in driver.ends] == [4]
-
-
-# ── shifts ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_slot_of_the_next_shift_asks_for_nothing_before_its_turn(driver: Driver, tools: Tools) -> None:
-    slot = SourceSlot(replace(realtime(driver, Numbers(10)), shift=1), "events", 0, 10**9)
-    tools.until(lambda: slot._agent.progress.version == 1)
-    batch = SparkBatch()
-    with batch.ending_in(0.1):
-        assert sent_by(tools, slot, batch, 1) == []
+def test_a_slot_of_the_next_shift_asks_for_nothing_before_its_turn(driver: Driver, start: Any) -> None:
+    at_work = start(there=3, shift=1)
+    with standing_still(at_work):
+        pass
     assert driver.questions == []
 
 
-def test_a_slot_that_is_to_stop_says_where_it_is_once(driver: Driver, tools: Tools) -> None:
-    driver.starts["events", 0] = 4
-    slot = SourceSlot(realtime(driver, Numbers(10), phase=Phase.HALTED), "events", 0, 1)
-    tools.until(lambda: slot._agent.progress.version == 1)
-    batch = SparkBatch()
-    with batch.ending_in(0.3):
-        assert sent_by(tools, slot, batch, 1) == []
-    assert driver.halts == [Halted(0, "events", 0, 1, 4, 1)]
+# ── barriers ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_slot_says_so_again_when_it_is_stopped_again(driver: Driver, tools: Tools) -> None:
-    program = realtime(driver, Numbers(5), phase=Phase.HALTED)
-    slot = SourceSlot(program, "events", 0, 1)
-    batch, sent = SparkBatch(), []
-    working = threading.Thread(target=lambda: sent.extend(sent_by(tools, slot, batch, 99)))
-    working.start()
-    tools.until(lambda: len(driver.halts) == 1)
-    driver.server.publish(progress(2))
-    tools.until(lambda: slot._position == 5)
-    driver.server.publish(progress(3, Phase.HALTED))
-    tools.until(lambda: len(driver.halts) == 2)
-    batch.end()
-    working.join()
-    assert sent == [0, 1, 2, 3, 4]
-    assert [(halt.position, halt.since) for halt in driver.halts] == [(0, 1), (5, 3)]
-
-
-def test_a_slot_that_did_not_see_the_time_between_two_stops_says_so_again(driver: Driver, tools: Tools) -> None:
-    """A take-over had failed, and the run was stopped before the slot had looked; it never said where it stood."""
-    program = realtime(driver, Numbers(5), phase=Phase.HALTED)
-    slot = SourceSlot(program, "events", 0, 1)
-    batch = SparkBatch()
-    working = threading.Thread(target=lambda: sent_by(tools, slot, batch, 99))
-    working.start()
-    tools.until(lambda: len(driver.halts) == 1)
-    driver.server.publish(progress(3, Phase.HALTED))
-    tools.until(lambda: len(driver.halts) == 2)
-    batch.end()
-    working.join()
-    assert [halt.since for halt in driver.halts] == [1, 3]
-
-
-def test_after_another_shift_took_over_only_what_was_sent_before_is_sent_again(driver: Driver, tools: Tools) -> None:
-    """A shift that dies while it finishes does its batch again, and leaves the rest to the next."""
-    driver.starts["events", 0], driver.until = 2, 5
-    slot = SourceSlot(realtime(driver, Numbers(10), phase=Phase.FINISHING), "events", 0, 1)
-    tools.until(lambda: slot._agent.progress.version == 1)
-    batch = SparkBatch()
-    with batch.ending_in(0.3):
-        assert sent_by(tools, slot, batch, 99) == [2, 3, 4]
-
-
-def test_a_slot_that_starts_again_while_sources_are_stopped_goes_to_where_it_had_halted(
-    driver: Driver, tools: Tools
+def test_a_barrier_goes_behind_what_was_polled_to_all_replicas_and_the_driver_hears_where(
+    driver: Driver, start: Any
 ) -> None:
-    driver.starts["events", 0], driver.until = 2, 5
-    slot = SourceSlot(realtime(driver, Numbers(10), phase=Phase.HALTED), "events", 0, 1)
-    tools.until(lambda: slot._agent.progress.version == 1)
-    batch = SparkBatch()
-    with batch.ending_in(0.3):
-        assert sent_by(tools, slot, batch, 99) == [2, 3, 4]
-    assert [end.position for end in driver.ends] == [5]
+    driver.starts["events", 0] = Start({"at": 20}, sent=7)
+    at_work = start(there=23)
+    at_work.await_sent(3)
+    at_work.tell(2, barrier=5)
+    done = at_work.done(5)
+    assert (done.cursor, done.sent, done.generation) == ({"at": 23}, 10, 0)
+    assert done.counters is not None
+    assert (done.counters.processed, done.counters.sent) == (3, {"end": 3})
+    Numbers.there = 25
+    at_work.await_sent(5)
+    assert at_work.order() == ["n20", "n21", "n22", "b5", "b5", "n23", "n24"]
 
 
-def test_a_slot_that_halts_too_early_is_told_how_far_to_go(driver: Driver, tools: Tools) -> None:
-    """It had sent more before its query died."""
-    driver.starts["events", 0], driver.halt_at = 2, 6
-    slot = SourceSlot(realtime(driver, Numbers(10), phase=Phase.HALTED), "events", 0, 1)
-    tools.until(lambda: slot._agent.progress.version == 1)
-    batch = SparkBatch()
-    with batch.ending_in(0.3):
-        assert sent_by(tools, slot, batch, 99) == [2, 3, 4, 5]
+def test_whatever_flows_the_cursor_is_that_of_the_barrier(tools: Tools, start: Any) -> None:
+    at_work = start(there=10**5)
+    for number in range(1, 6):
+        at_work.tell(number + 1, barrier=number)
+        at_work.done(number)
+    at_work.tell(9, Phase.HALTED, barrier=5)
+    order = at_work.order()
+    for number in range(1, 6):
+        before = order[: order.index(f"b{number}")]
+        assert at_work.done(number).cursor == {"at": len([one for one in before if one.startswith("n")])}
+        assert order.count(f"b{number}") == 2
 
 
-def test_a_slot_that_sees_only_that_its_shift_was_taken_over_asks_how_far_to_go(driver: Driver, tools: Tools) -> None:
-    """Its query had died and it had begun again before the take-over: nobody told it, and its shift never finished."""
-    driver.starts["events", 0], driver.halt_at = 2, 6
-    slot = SourceSlot(realtime(driver, Numbers(10), phase=Phase.FINISHING), "events", 0, 1)
-    tools.until(lambda: slot._agent.progress.version == 1)
-    batch = SparkBatch()
-    with batch.ending_in(0.3):
-        assert sent_by(tools, slot, batch, 99) == [2, 3, 4, 5]
+def test_a_source_without_events_sends_barriers_all_the_same(start: Any) -> None:
+    at_work = start(total=0)
+    at_work.tell(2, barrier=1)
+    assert at_work.done(1).cursor == {"at": 0}
+    at_work.tell(3, barrier=2)
+    assert at_work.done(2).sent == 0
 
 
-def test_a_slot_that_may_send_goes_on_from_where_it_had_to_halt(driver: Driver, tools: Tools) -> None:
-    """A take-over that failed: sources go on as before."""
-    driver.until = 2
-    program = realtime(driver, Numbers(5), phase=Phase.HALTED)
-    slot = SourceSlot(program, "events", 0, 1)
-    batch, sent = SparkBatch(), []
-    working = threading.Thread(target=lambda: sent.extend(sent_by(tools, slot, batch, 5)))
-    working.start()
-    tools.until(lambda: slot._position == 2)
-    driver.server.publish(progress(2))
-    working.join(30)
+def test_a_slot_that_missed_a_barrier_sends_the_next(start: Any) -> None:
+    """It was given up meanwhile."""
+    at_work = start(there=1)
+    at_work.await_sent(1)
+    at_work.tell(2, barrier=1)
+    at_work.done(1)
+    at_work.tell(3, barrier=3, given_up=2)
+    at_work.done(3)
+    assert at_work.order() == ["n0", "b1", "b1", "b3", "b3"]
+
+
+@pytest.mark.parametrize("before", [{"committed": 5}, {"committed": 4, "given_up": 5}], ids=["committed", "given-up"])
+def test_a_barrier_of_the_attempt_before_is_not_sent_again(start: Any, before: dict[str, int]) -> None:
+    """The driver says the last one's number until the next: a sink had prepared a checkpoint that was over."""
+    at_work = start(there=2, checkpoint=6, barrier=5, **before)
+    at_work.await_sent(2)
+    with standing_still(at_work):
+        pass
+    at_work.tell(2, barrier=6, **before)
+    at_work.done(6)
+    assert at_work.order() == ["n0", "n1", "b6", "b6"]
+
+
+def test_the_source_hears_what_is_committed_once(start: Any) -> None:
+    at_work = start(there=2)
+    at_work.await_sent(2)
+    at_work.tell(2, barrier=1)
+    at_work.done(1)
+    assert Numbers.opened[0].told == []
+    Numbers.there = 3
+    at_work.await_sent(3)
+    for version in (3, 4):
+        at_work.tell(version, barrier=1, committed=1)
+    at_work._tools.until(lambda: at_work.done(1).shown == 1)
+    at_work.tell(5, barrier=2, committed=1)
+    at_work.done(2)
+    assert Numbers.opened[0].told == [{"at": 2}]
+
+
+def test_what_an_earlier_attempt_committed_is_none_of_its_business(start: Any) -> None:
+    """It has not got the cursor of that checkpoint."""
+    at_work = start(there=2, committed=4)
+    at_work.await_sent(2)
+    at_work.tell(2, barrier=5, committed=4)
+    at_work.done(5)
+    at_work.tell(3, barrier=5, committed=4)
+    at_work.tell(4, barrier=5, committed=5)
+    at_work._tools.until(lambda: Numbers.opened[0].told)
+    assert Numbers.opened[0].told == [{"at": 2}]
+
+
+# ── standing still ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("phase", [Phase.HALTED, Phase.FINISHING])
+def test_a_slot_stands_still_behind_its_barrier(start: Any, phase: Phase) -> None:
+    at_work = start(there=3)
+    at_work.await_sent(3)
+    at_work.tell(2, phase, barrier=9)
+    assert at_work.done(9).cursor == {"at": 3}
+    with standing_still(at_work):
+        Numbers.there = 10
+    assert at_work.order() == ["n0", "n1", "n2", "b9", "b9"]
+
+
+def test_a_slot_may_go_on_after_all(start: Any) -> None:
+    """The next shift could not take over."""
+    at_work = start(there=3)
+    at_work.await_sent(3)
+    at_work.tell(2, Phase.HALTED, barrier=9)
+    at_work.done(9)
+    Numbers.there = 5
+    at_work.tell(3, barrier=9)
+    assert at_work.await_sent(5) == [0, 1, 2, 3, 4]
+    assert at_work.order().count("b9") == 2
+
+
+def test_what_had_been_sent_before_the_query_died_is_sent_though_sources_stand_still(
+    driver: Driver, start: Any
+) -> None:
+    driver.starts["events", 0] = Start({"at": 2}, sent=2, owed=5)
+    at_work = start(there=10, phase=Phase.HALTED)
+    assert at_work.await_sent(3) == [2, 3, 4]
+    with standing_still(at_work):
+        pass
+
+
+def test_a_barrier_waits_for_what_is_owed(driver: Driver, start: Any) -> None:
+    """A poll without events is not the end: what came after the last barrier of a shift, the next one sent again."""
+    driver.starts["events", 0] = Start({"at": 2}, sent=2, owed=5)
+    at_work = start(there=4, phase=Phase.HALTED, barrier=9)
+    at_work.await_sent(2)
+    with standing_still(at_work):
+        pass
+    Numbers.there = 10
+    assert at_work.done(9).cursor == {"at": 5}
+    assert at_work.order() == ["n2", "n3", "n4", "b9", "b9"]
+
+
+def test_a_barrier_does_not_wait_for_what_a_source_no_longer_has(driver: Driver, start: Any) -> None:
+    driver.starts["events", 0] = Start({"at": 2}, sent=2, owed=5)
+    at_work = start(total=4, there=4, phase=Phase.HALTED, barrier=9)
+    assert at_work.done(9).cursor == {"at": 4}
+
+
+# ── reports, and the end ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_waits_outside_is_reported(
+    driver: Driver, tools: Tools, start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOK_EVERY_S", 0.0)
+    at_work = start(there=3, phase=Phase.HALTED)
+    tools.until(lambda: at_work.slot._counters.lag == 3)
+    at_work.slot._agent.wake()
+    tools.until(lambda: (one := driver.latest("events")) and one.lag == 3)
+
+
+def test_that_no_event_will_come_any_more_is_reported(driver: Driver, tools: Tools, start: Any) -> None:
+    def ended() -> list[bool]:
+        return [report.ended for heard in driver.heard for report in heard.reports if report.operator == "events"]
+
+    at_work = start(total=3, there=2)
+    at_work.await_sent(2)
+    tools.until(ended)
+    assert not any(ended())
+    Numbers.there = 3
+    at_work.await_sent(3)
+    tools.until(lambda: at_work.slot._role.report.ended)
+    at_work.slot._agent.wake()
+    tools.until(lambda: ended()[-1])
+
+
+def test_the_reader_is_closed_at_the_end(start: Any) -> None:
+    at_work = start(there=1)
+    at_work.await_sent(1)
+    assert Numbers.opened[0].closed == 0
+    at_work.batch.end()
+    at_work.thread.join(30)
+    assert Numbers.opened[0].closed == 1
+
+
+def realtime(driver: Driver, total: int) -> Any:
+    Numbers.there = total
+    return driver.program(app(), sources={"events": Numbers(total)}, progress=progress(1))
+
+
+def test_a_batch_that_breaks_says_so_and_closes_the_reader(driver: Driver) -> None:
+    batch = SparkBatch(broken=True)
+    running = SourceSlot(realtime(driver, 3), "events", 0, 0).run(batch)
+    next(running)
     batch.end()
-    assert sent == [0, 1, 2, 3, 4]
-
-
-def test_what_is_sent_again_waits_for_the_epoch(driver: Driver, tools: Tools) -> None:
-    """A process that has only just been started may not have heard of it; events would be born in 1970."""
-    driver.until = 5
-    program = realtime(driver, Numbers(10), epoch_s=None)
-    slot = SourceSlot(program, "events", 0, 1)
-    batch = SparkBatch()
-    with batch.ending_in(0.1):
-        assert sent_by(tools, slot, batch, 99) == []
-
-
-# ── time ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_batch_that_is_over_before_the_first_look_says_where_it_ended(driver: Driver) -> None:
-    """On a busy machine the first batch may be: the next one must be able to find out where it starts."""
-    driver.starts["events", 0] = 7
-    program = driver.program(app(), sources={"events": Numbers(100)})
-    slot = SourceSlot(program, "events", 0, 4)
-    end = BatchEnding([], slot._woken)
-    assert end.reached.wait(30)
-    assert list(slot._run(end)) == []
-    assert driver.ends == [BatchEnd(0, "events", 0, 4, 7)]
-
-
-def test_events_are_sent_when_they_are_due(driver: Driver, tools: Tools) -> None:
-    epoch_s = time.time()
-    slot = SourceSlot(realtime(driver, Numbers(4, rate=40.0), epoch_s=epoch_s), "events", 0, 1)
-    late_s, batch = [], SparkBatch()
-    for rows in slot.run(batch):
-        now_s = time.time()
-        for row in tools.left(rows).bundles:
-            late_s += [now_s - born for born in row.born]
-        if len(late_s) == 4:
-            batch.end()
-    assert min(late_s) >= 0
-    assert time.time() - epoch_s >= 3 / 40
-
-
-def test_after_the_last_event_a_slot_waits_for_the_end_of_its_batch(driver: Driver, tools: Tools) -> None:
-    slot = SourceSlot(realtime(driver, Numbers(3)), "events", 0, 1)
-    batch = SparkBatch()
-    with batch.ending_in(0.1):
-        assert sent_by(tools, slot, batch, 99) == [0, 1, 2]
-    assert [end.position for end in driver.ends] == [3]
-
-
-def test_a_broken_batch_does_not_report_its_end(driver: Driver, tools: Tools) -> None:
-    """It will be done again, from where it began."""
-    slot = SourceSlot(realtime(driver, Numbers(3)), "events", 0, 1)
     with pytest.raises(EOFError, match="Spark is gone"):
-        sent_by(tools, slot, SparkBatch(broken=True), 3)
-    assert driver.ends == []
+        list(running)
+    assert Numbers.opened[0].closed == 1
 
 
-def test_a_batch_that_spark_drops_does_not_report_its_end(driver: Driver, tools: Tools) -> None:
+def test_a_batch_that_spark_drops_closes_the_reader(driver: Driver, tools: Tools) -> None:
     batch = SparkBatch()
-    running = SourceSlot(realtime(driver, Numbers(3)), "events", 0, 1).run(batch)
+    running = SourceSlot(realtime(driver, 3), "events", 0, 0).run(batch)
     assert tools.left(next(running)).events == [0, 1, 2]
     running.close()
     batch.end()
-    assert driver.ends == []
+    assert Numbers.opened[0].closed == 1
+
+
+def test_a_batch_that_is_over_before_the_first_look_sends_nothing(driver: Driver) -> None:
+    batch = SparkBatch()
+    batch.end()
+    slot = SourceSlot(realtime(driver, 3), "events", 0, 0)
+    end = module.BatchEnding(batch, slot._woken)
+    assert end.reached.wait(30)
+    assert list(slot._run(end)) == []
+
+
+def test_a_barrier_is_what_it_says(tools: Tools, start: Any) -> None:
+    at_work = start(there=0)
+    at_work.tell(2, barrier=4)
+    at_work.done(4)
+    left = tools.left(*at_work.rows)
+    assert [(partition, sign) for partition, _, sign in left.signs] == [(0, Barrier(4)), (1, Barrier(4))]
+    assert [(header.sender, header.replica, header.level, header.partition) for _, header, _ in left.signs] == [
+        (0, 0, 1, 0),
+        (0, 0, 1, 1),
+    ]
+    assert left.nudged == [0, 1]

@@ -1,0 +1,86 @@
+"""The record of a checkpoint: all that a restart needs, in one file that is there as a whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from penstock.common.files import write_whole
+from penstock.errors import InputError
+from penstock.state.segments import Segment
+from penstock.topology import ReplicaId
+
+VERSION = 2
+KEPT = 2
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """One checkpoint: where the sources are, what the state consists of, what sinks want to have kept."""
+
+    version: int = VERSION
+    number: int
+    generation: int  # of the attempt that made it
+    at_s: float
+    cursors: dict[str, Any]  # by slot of a source, `source/slot`
+    sent: dict[str, int]  # events since the run began, by slot
+    state: dict[str, list[Segment]] = {}  # by operator
+    parts: dict[str, dict[int, Any]] = {}  # by sink and replica
+
+    def start(self, slot: ReplicaId) -> tuple[Any, int]:
+        """Where a slot goes on, and how many events it has sent before."""
+        return self.cursors.get(slot_name(slot)), self.sent.get(slot_name(slot), 0)
+
+
+def slot_name(slot: ReplicaId) -> str:
+    """As records and logs have it."""
+    return f"{slot[0]}/{slot[1]}"
+
+
+class Records:
+    """The records of a run, in a folder; the last one counts."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.last: Record | None = self._read()
+
+    def write(self, record: Record) -> None:
+        """The checkpoint is committed when this returns, and not at all if it raises."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            write_whole(self._file(record.number), msgspec.json.format(msgspec.json.encode(record)))
+        except OSError:
+            self._remove(record.number)
+            raise
+        self.last = record
+        for number in self._numbers()[:-KEPT]:
+            self._remove(number)
+
+    def _read(self) -> Record | None:
+        numbers = self._numbers()
+        if not numbers:
+            return None
+        file = self._file(numbers[-1])
+        try:
+            version = msgspec.json.decode(file.read_bytes(), type=_Versioned).version
+            if version != VERSION:
+                raise InputError(f"{file}: is of format {version}; this version of Penstock reads format {VERSION}")
+            return msgspec.json.decode(file.read_bytes(), type=Record)
+        except msgspec.MsgspecError as error:
+            raise InputError(f"{file}: is not the record of a checkpoint: {error}") from error
+
+    def _remove(self, number: int) -> None:
+        with contextlib.suppress(OSError):  # an older one does no harm, and of one that failed no more can be done
+            self._file(number).unlink(missing_ok=True)
+
+    def _numbers(self) -> list[int]:
+        return sorted(int(file.stem) for file in self._folder.glob("*.json") if file.stem.isdecimal())
+
+    def _file(self, number: int) -> Path:
+        return self._folder / f"{number}.json"
+
+
+class _Versioned(msgspec.Struct):
+    version: int = 0

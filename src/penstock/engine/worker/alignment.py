@@ -1,0 +1,82 @@
+"""Barriers at a replica: a checkpoint is reached when all senders' barriers are here; who is ahead waits meanwhile."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from penstock.engine.protocol.bundle import NUDGE, Barrier, Header, read_header, read_sign
+from penstock.engine.worker.inbox import Arrival
+from penstock.topology import ReplicaId
+
+MOST_HELD_BYTES = 64 << 20  # more than this is not held back: the checkpoint is given up
+_NOTHING = Arrival(NUDGE, 0)
+
+
+class Alignment:
+    """Takes arrivals and gives them on, in order by sender; those behind a barrier once the barriers of all are in."""
+
+    def __init__(self, senders: Iterable[ReplicaId], names: tuple[str, ...]) -> None:
+        self._senders = frozenset(senders)
+        self._names = names  # of senders, by their number in headers
+        self._ahead: set[ReplicaId] = set()  # whose barrier of the next checkpoint is here
+        self._held: list[Arrival] = []
+        self._held_bytes = 0
+        self._released: deque[Arrival] = deque()
+        self._next = 0  # the checkpoint for which barriers are collected; 0: none
+        self._over = 0  # reached or given up
+
+    def take(self, take: Callable[[], Arrival | None]) -> Arrival | Barrier | None:
+        """The next arrival, or the barrier that all senders have sent; None when there will be none.
+
+        What has to wait comes as an empty arrival: whoever takes it has a look round before it waits for more.
+        """
+        arrival = self._released.popleft() if self._released else take()
+        if arrival is None or not arrival.bundle:
+            return arrival
+        header = read_header(arrival.bundle)
+        sender = self._sender(header)
+        if sender in self._ahead:
+            self._hold(arrival)
+            return _NOTHING
+        sign = None if header.events else read_sign(arrival.bundle)
+        if not isinstance(sign, Barrier):
+            return arrival
+        return sign if self._reached(sign.number, sender) else _NOTHING
+
+    def pending(self) -> bool:
+        """Whether something can be taken without waiting for more to arrive."""
+        return bool(self._released)
+
+    def give_up(self, number: int) -> None:
+        """Checkpoints up to this one will not be reached: nobody waits for them."""
+        if self._next and self._next <= number:
+            self._release()
+        self._over = max(self._over, number)
+
+    def _reached(self, number: int, sender: ReplicaId) -> bool:
+        if number <= self._over:
+            return False
+        if number != self._next:  # another one was given up by whoever sends this
+            self._release()
+            self._next, self._over = number, number - 1
+        self._ahead.add(sender)
+        if self._ahead < self._senders:
+            return False
+        self._over = number
+        self._release()
+        return True
+
+    def _hold(self, arrival: Arrival) -> None:
+        self._held.append(arrival)
+        self._held_bytes += len(arrival.bundle)
+        if self._held_bytes > MOST_HELD_BYTES:
+            self.give_up(self._next)
+
+    def _release(self) -> None:
+        self._released.extendleft(reversed(self._held))
+        self._held, self._held_bytes, self._next = [], 0, 0
+        self._ahead.clear()
+
+    def _sender(self, header: Header) -> ReplicaId:
+        return self._names[header.sender], header.replica

@@ -1,0 +1,153 @@
+"""The driver without Spark: what an attempt begins from, and what sinks are told before it does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from penstock.control.clock import SteadyClock
+from penstock.engine.driver.channel import ControlServer
+from penstock.engine.driver.driver import Driver
+from penstock.engine.driver.records import Record, Records
+from penstock.engine.driver.routing import RoutingTable
+from penstock.engine.driver.shifts import Shifts
+from penstock.engine.driver.tally import Tally
+from penstock.engine.options import RunOptions
+from penstock.engine.plan.job import Job
+from penstock.engine.protocol.messages import Restore, RestoreQuery, Tables, TablesQuery
+from penstock.engine.run_file import RunFile
+from penstock.errors import EngineError
+from penstock.sinks.base import Recovery
+from penstock.sources import TraceSource
+from penstock.state.files import StateFiles
+from penstock.state.handover import Table
+from penstock.state.segments import Segment
+from penstock.topology import Topology
+from penstock.workload import constant
+
+
+def count(event: Any, state: dict[str, int]) -> Any:
+    return event
+
+
+class Store:
+    """A sink that is told what is known when an attempt begins."""
+
+    def __init__(self) -> None:
+        self.told: list[Recovery] = []
+
+    def process(self, event: Any) -> None: ...
+
+    def recover(self, recovery: Recovery) -> None:
+        self.told.append(recovery)
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> StateFiles:
+    return StateFiles(tmp_path / "state" / "count")
+
+
+@pytest.fixture
+def opened(store: Store, tmp_path: Path) -> Iterator[Callable[[], Driver]]:
+    """`opened()`: a driver of a run whose query had been started five times."""
+    servers: list[ControlServer] = []
+
+    def driver() -> Driver:
+        topology = Topology("t", pool=2)
+        counted = topology.operator("count", count, inputs=topology.source("s"), key="word", key_groups=2)
+        topology.operator("store", store, inputs=counted)
+        spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]"))
+        source = TraceSource(constant(10, duration_s=1), [1])
+        job = Job("run", topology, {"s": source}, RunOptions(), spark, tmp_path)
+        servers.append(ControlServer("run"))
+        file = RunFile("run", "realtime", 1, {}, generation=4)
+        routing = RoutingTable(topology, {}, servers[-1])
+        return Driver(job, file, servers[-1], routing, Tally(topology), SteadyClock(threading.Event()))
+
+    yield driver
+    for server in servers:
+        server.stop()
+
+
+def committed(folder: Path, **more: Any) -> None:
+    Records(folder / "checkpoints").write(Record(number=7, generation=3, at_s=0.0, cursors={}, sent={}, **more))
+
+
+def test_sinks_are_told_of_the_attempt_and_the_last_checkpoint(
+    opened: Callable[[], Driver], store: Store, tmp_path: Path
+) -> None:
+    folder = tmp_path.resolve() / "sinks" / "store"
+    opened().recover(5)
+    committed(tmp_path, parts={"store": {0: "a.jsonl", 1: "b.jsonl"}})
+    opened().recover(6)
+    assert store.told == [
+        Recovery("run", "store", 5, 0, {}, folder),
+        Recovery("run", "store", 6, 7, {0: "a.jsonl", 1: "b.jsonl"}, folder),
+    ]
+
+
+def test_no_attempt_begins_from_state_that_is_not_as_it_was(
+    opened: Callable[[], Driver], store: Store, files: StateFiles, tmp_path: Path
+) -> None:
+    segment = files.write(Segment(7, 3, 0), [(0, True, b"state")])
+    committed(tmp_path, state={"count": [segment]})
+    driver = opened()
+    driver.recover(5)
+    file = tmp_path / "state" / "count" / segment.name
+    file.write_bytes(b"x" + file.read_bytes()[1:])
+    with pytest.raises(EngineError, match=r"7\.3\.0 is not as it was written"):
+        driver.recover(6)
+    file.unlink()
+    with pytest.raises(EngineError, match=r"7\.3\.0 of a committed checkpoint is missing"):
+        driver.recover(7)
+    assert [one.attempt for one in store.told] == [5]  # nothing was cleaned up
+
+
+def test_what_was_on_the_move_is_forgotten(opened: Callable[[], Driver], files: StateFiles, tmp_path: Path) -> None:
+    with files.hand_over(4, 2, 0) as add:
+        add(0, True, b"state")
+    opened().recover(5)
+    assert list((tmp_path / "state" / "count" / "moves").iterdir()) == []
+
+
+def test_replicas_are_told_of_which_segments_their_state_is(
+    opened: Callable[[], Driver], files: StateFiles, tmp_path: Path
+) -> None:
+    segment = files.write(Segment(7, 3, 0), [(0, True, b"state")])
+    question = RestoreQuery(5, "count")
+    asked: list[Any] = []
+    for answer in (Restore(0, []), Restore(7, [segment])):
+        driver = opened()
+        driver.work = SimpleNamespace(check=asked.append)  # type: ignore[assignment]
+        assert driver.answer(question) == answer
+        committed(tmp_path, state={"count": [segment]})
+    assert asked == [question, question]
+
+
+@pytest.mark.parametrize("starting", [False, True])
+def test_only_an_attempt_that_works_alone_begins_with_what_was_wished_for(
+    opened: Callable[[], Driver], starting: bool
+) -> None:
+    driver = opened()
+    driver.work = SimpleNamespace(check=lambda _: None, is_starting=lambda _: starting)  # type: ignore[assignment]
+    if starting:
+        driver._handovers.hold("shift")
+    driver._routing.activate("count", [1])
+    table = Table(1, (0, 0)) if starting else Table(2, (1, 1))
+    assert driver.answer(TablesQuery(5)) == Tables({"count": table})
+
+
+def test_shifts_are_numbered_beyond_those_of_earlier_drivers(opened: Callable[[], Driver]) -> None:
+    work = opened().work
+    assert isinstance(work, Shifts)
+    assert work.next == 5
