@@ -26,7 +26,13 @@ def plan(rounds: int) -> list[Scenario]:
     """Every scenario of every round, alternating."""
     once: list[Scenario] = [("latency", system) for system in SYSTEMS]
     once += [("latency", "realtime", "5"), *[("rate", system) for system in SYSTEMS]]
-    rare: list[Scenario] = [("idle", "1"), ("idle", "9"), ("boundary",), ("activation",)]
+    rare: list[Scenario] = [
+        ("idle", "1"),
+        ("idle", "9"),
+        ("checkpoints", "1"),
+        ("checkpoints", "3600"),
+        ("activation",),
+    ]
     return once * rounds + rare * max(1, rounds // 2)
 
 
@@ -68,8 +74,12 @@ def tell(result: dict[str, Figures]) -> None:
         f"{more:.0f} inactive replicas: {idle_9['cores'] - idle_1['cores']:.2f} cores, "
         f"{(idle_9['private_mb'] - idle_1['private_mb']) / more:.0f} MB private each"
     )
-    pause, at_work = result["boundary"], result["activation"]
-    console.print(f"pause at a batch boundary: {pause['pause_s']:.2f} s (longest {pause['longest_s']:.2f} s)")
+    often, never, at_work = result["checkpoints 1"], result["checkpoints 3600"], result["activation"]
+    console.print(
+        f"a checkpoint every second, state in one operator: p50 {often['p50']:.0f}, p99 {often['p99']:.0f} ms, without "
+        f"{never['p50']:.0f} and {never['p99']:.0f} ms; it takes {often['took_ms']:.0f} ms "
+        f"(longest {often['longest_ms']:.0f} ms)"
+    )
     console.print(
         f"an activated replica is at work after {at_work['at_work_s']:.2f} s; longest pause of the other: "
         f"{at_work['longest_pause_around_s']:.3f} s around it, {at_work['longest_pause_before_s']:.3f} s before"

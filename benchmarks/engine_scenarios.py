@@ -16,6 +16,7 @@ import msgspec
 import psutil
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from rounds import figures
 
 from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
@@ -70,11 +71,6 @@ def private_bytes(process: psutil.Process) -> int:
         return int(process.memory_full_info().uss) if worker else 0
     except psutil.Error:
         return 0
-
-
-def figures(latency: LatencyHistogram, cpu: float) -> dict[str, float]:
-    found = {name: latency.percentile_ms(q) for name, q in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99))}
-    return found | {"events": latency.count, "cpu_s_per_1000": 1000 * cpu / max(latency.count, 1)}
 
 
 def latency(system: str, rate: str = str(RATE)) -> dict[str, float]:
@@ -244,18 +240,34 @@ def _stamps(folder: str) -> list[tuple[float, int]]:
     return sorted((float(stamp), int(replica)) for stamp, replica in lines)
 
 
-def boundary(every_s: str = "10") -> dict[str, float]:
-    """How long nothing arrives when one real-time batch ends and the next begins."""
-    folder = tempfile.mkdtemp()
+def counted(event: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+    """Keeps some of what came for each key."""
+    state["seen"] = state.get("seen", 0) + 1
+    state["last"] = event["text"]
+    return event
+
+
+def checkpoints(every_s: str) -> dict[str, float]:
+    """Latency through four operators, one of which keeps state, with checkpoints so often; and how long these take."""
+    topology = Topology("chain", pool=POOL)
+    stream: Any = topology.source("numbers")
+    for name in OPERATORS[:2]:
+        stream = topology.operator(name, step, inputs=stream)
+    stream = topology.operator("third", counted, inputs=stream, key="text", key_groups=32)
+    topology.operator("fourth", step, inputs=stream)
     options = RunOptions(checkpoint_every_s=float(every_s))
-    source = numbers(RATE, WARM_UP_S + 45)
-    with Run(chain(POOL, Stamps(folder)), source, replicas=dict.fromkeys(OPERATORS, ACTIVE), options=options) as run:
-        start = time.time() + WARM_UP_S
-        run.wait(120)
-    stamps = [stamp for stamp, _ in _stamps(folder) if stamp >= start]
-    gaps = sorted((later - earlier for earlier, later in pairwise(stamps)), reverse=True)
-    pauses = [gap for gap in gaps if gap > 0.2]
-    return {"pause_s": median(pauses) if pauses else 0.0, "longest_s": gaps[0], "boundaries": len(pauses)}
+    source = numbers(RATE, WARM_UP_S + 2 * MEASURE_S + 60)
+    with Run(topology, source, replicas=dict.fromkeys(OPERATORS, ACTIVE), options=options) as run:
+        time.sleep(WARM_UP_S)
+        before, cpu, took = run.fresh_counters().latency, cpu_s(), []
+        until = time.monotonic() + 2 * MEASURE_S
+        while time.monotonic() < until:
+            time.sleep(0.2)
+            took.append(run.checkpoint_status().took_s)
+        after, cpu, made = run.fresh_counters().latency, cpu_s() - cpu, run.checkpoint_status().committed
+        run.stop_sources()
+    times = {"took_ms": 1000 * median(took), "longest_ms": 1000 * max(took), "made": made}
+    return figures(after.since(before), cpu) | times
 
 
 def activation() -> dict[str, float]:
@@ -285,7 +297,7 @@ if __name__ == "__main__":
         "latency": latency,
         "rate": rate,
         "idle": idle,
-        "boundary": boundary,
+        "checkpoints": checkpoints,
         "activation": activation,
     }
     print(json.dumps(scenarios[sys.argv[1]](*sys.argv[2:])))

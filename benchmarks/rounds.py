@@ -1,4 +1,4 @@
-"""Scenarios in processes of their own, several rounds of them, and the medians of what they print."""
+"""Scenarios in processes of their own, several rounds of them, the medians of what they print, and what they share."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from statistics import median
 
 from rich.console import Console
 from rich.progress import track
+
+from penstock.metrics.latency import LatencyHistogram
 
 Figures = dict[str, float]
 Scenario = tuple[str, ...]
@@ -40,6 +42,12 @@ def write(result: dict[str, Figures], file: Path | None) -> None:
     """Keep the result as JSON, if there is a file for it."""
     if file is not None:
         file.write_text(json.dumps(result, indent=2) + "\n")
+
+
+def figures(latency: LatencyHistogram, cpu: float) -> Figures:
+    """Of latencies, and of the CPU seconds in which they came."""
+    found = {name: latency.percentile_ms(q) for name, q in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99))}
+    return found | {"events": latency.count, "cpu_s_per_1000": 1000 * cpu / max(latency.count, 1)}
 
 
 def _medians(rounds: list[Figures], digits: int) -> Figures:

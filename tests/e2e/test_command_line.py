@@ -100,7 +100,7 @@ def test_cba_plans_ahead_over_forecasts_of_every_operator(tmp_path: Path) -> Non
     assert series == {"tweets", "clean", "classify", "author", "store"}
     assert steps == [1, 2, 3, 4]
     assert first == plans > 20
-    assert "Timetables" in (tmp_path / "run.html").read_text()
+    assert "The policy planned" in (tmp_path / "run.html").read_text()
 
 
 def test_a_users_own_topology(tmp_path: Path) -> None:

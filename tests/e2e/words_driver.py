@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
 from penstock.engine.session import OWN
-from penstock.sinks import CollectSink
+from penstock.sinks import CollectSink, collected
 from penstock.sources import TraceSource
 from penstock.topology import Topology
 from penstock.workload import constant
@@ -72,17 +72,12 @@ def session() -> SparkSession:
     return builder.getOrCreate()
 
 
-def ended(run: Run, mode: str) -> bool:
-    """Whether all is done; a DataFrame does not end by itself: when nothing has come for some seconds."""
+def ended(run: Run, mode: str, sink: Path, events: int) -> bool:
+    """Whether all is done; a DataFrame does not end by itself: when every event is stored."""
     if mode == "realtime":
         return run.wait(0.7)
-    before = run.counters().operators["end"].total.processed
     time.sleep(0.7)
-    for _ in range(20):
-        if run.counters().operators["end"].total.processed > before or not before:
-            return False
-        time.sleep(0.5)
-    return True
+    return len(dict(collected(sink))) >= events
 
 
 def main(folder: str, sink: str, events: str, rate: str, mode: str) -> None:
@@ -92,7 +87,7 @@ def main(folder: str, sink: str, events: str, rate: str, mode: str) -> None:
     options = RunOptions(folder=Path(folder), mode=mode, checkpoint_every_s=5)
     with Run(topology(Path(sink)), source, replicas={"lengthen": 2}, options=options, spark=spark) as run:
         for replicas in cycle(CHANGES):
-            if ended(run, mode):
+            if ended(run, mode, Path(sink), int(events)):
                 break
             run.set_replicas("count", replicas)
             print("changed", flush=True)

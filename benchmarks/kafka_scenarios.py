@@ -1,0 +1,143 @@
+"""The scenarios of `kafka.py`; each in a process of its own: `python kafka_scenarios.py BROKERS latency penstock 200`.
+
+Whoever is measured runs in processes of its own; this one only makes the input, and reads what comes out.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from statistics import median
+
+from kafka_stage import Family, Listener, Sender, Stage, event, stage, until
+from rounds import Figures, figures
+
+from penstock.metrics.latency import LatencyHistogram
+
+FIRST = 4  # events
+FIRST_S = 120.0  # to wait for a contender's first result
+HALT_S = 60.0  # without a new one
+LIVE_RATE = 100.0
+SERVICE_MS = 5
+POOL = 4
+AFTERWARDS_S = 20.0
+
+
+def latency(brokers: str, system: str, rate: str, warm_up_s: str = "20", measure_s: str = "20") -> Figures:
+    """From an event's time in the input topic to its arrival at a reader of the output topic, at a steady rate."""
+    with stage(brokers) as on, on.playing(system) as family:
+        listener = Listener(on)
+        on.fill(FIRST)  # before the contender is at work, no more: what had to wait for it would be in its way
+        until(lambda: bool(family.members() and listener.heard), FIRST_S)
+        sender = Sender(on, float(rate))
+        time.sleep(float(warm_up_s))
+        begin_s, cpu = time.time(), family.cpu_s()
+        time.sleep(float(measure_s))
+        end_s, cpu = time.time(), family.cpu_s() - cpu
+        sender.end()
+        until(lambda: len(listener.heard) >= FIRST + sender.sent, HALT_S)
+        listener.end()
+    histogram = LatencyHistogram()
+    for born_s, here_s in listener.heard:
+        if begin_s <= born_s < end_s:
+            histogram.add(1000 * (here_s - born_s))
+    return figures(histogram, cpu)
+
+
+def rate(brokers: str, system: str, count: str, warm_up: str = "50000") -> Figures:
+    """Events per second from the moment when all become visible to the last result, and the CPU that they take."""
+    with stage(brokers) as on, on.playing(system) as family:
+        on.fill(int(warm_up))
+        until(lambda: bool(family.members() and on.delivered()), FIRST_S)
+        watch(on, lambda: on.delivered() < int(warm_up))
+        show = on.fill_hidden(int(count))
+        cpu, begin_s = family.cpu_s(), time.time()
+        show()
+        watch(on, lambda: on.delivered() < int(warm_up) + int(count))
+        took_s, cpu = time.time() - begin_s, family.cpu_s() - cpu
+    return {"rate": int(count) / took_s, "cpu_s_per_1000": 1000 * cpu / int(count)}
+
+
+def watch(on: Stage, goes_on: Callable[[], bool], look: Callable[[], object] = lambda: None) -> list[tuple[float, int]]:
+    """How many results there were, and when; nothing new for long ends it."""
+    seen = [(time.time(), on.delivered())]
+    grown_s = time.time()
+    while goes_on():
+        look()
+        time.sleep(0.1)
+        seen.append((time.time(), on.delivered()))
+        if seen[-1][1] > seen[-2][1]:
+            grown_s = time.time()
+        if time.time() - grown_s > HALT_S:
+            raise SystemExit(f"it came to a halt after {seen[-1][1]} results")
+    return seen
+
+
+def saturated(brokers: str, count: str) -> Figures:
+    """Events per second of operators that take their time, all events in a file."""
+    with stage(brokers) as on:
+        file = on.folder / "events.jsonl"
+        file.write_text("".join(json.dumps(event(number)) + "\n" for number in range(int(count))))
+        with on.playing("penstock", str(SERVICE_MS), str(POOL), source=str(file)):
+            until(lambda: on.delivered() > 0, FIRST_S)
+            seen = watch(on, lambda: on.delivered() < int(count))
+    return {"rate": middle(seen)}
+
+
+def behind(brokers: str, policy: str, behind_s: str) -> Figures:
+    """The same operators, begun so many seconds behind a topic to which more comes meanwhile."""
+    waiting = int(LIVE_RATE * float(behind_s))
+    with stage(brokers) as on:
+        on.fill(waiting)
+        with on.playing("penstock", str(SERVICE_MS), str(POOL), *([] if policy == "none" else [policy])) as family:
+            sender = Sender(on, LIVE_RATE)
+            until(lambda: bool(family.members() and on.delivered()), FIRST_S)
+            memory = [family.memory_mb()]
+            begin_s = time.time()
+            seen = watch(on, lambda: on.delivered() < waiting + sender.sent - LIVE_RATE, _every(memory, family))
+            took_s, active = time.time() - begin_s, family.said("active")
+            time.sleep(AFTERWARDS_S)
+            later = family.said("active")
+            sender.end()
+    tenth = max(1, len(memory) // 10)
+    return {
+        "behind_s": float(behind_s),
+        "rate": middle(seen),
+        "took_s": took_s,
+        "active_behind": median(map(int, active)),
+        "active_afterwards": int(later[-1]),
+        "memory_early_mb": max(memory[: 2 * tenth]),
+        "memory_most_mb": max(memory),
+    }
+
+
+def _every(memory: list[float], family: Family) -> Callable[[], None]:
+    """Looks at the family's memory, once in a second: it takes time."""
+    looked_s = time.time()
+
+    def look() -> None:
+        nonlocal looked_s
+        if time.time() - looked_s > 1:
+            memory.append(family.memory_mb())
+            looked_s = time.time()
+
+    return look
+
+
+def middle(seen: list[tuple[float, int]]) -> float:
+    """Rate from the first fifth of the results to the last."""
+    total = seen[-1][1]
+    some = [one for one in seen if 0.2 * total <= one[1] <= 0.8 * total]
+    return (some[-1][1] - some[0][1]) / (some[-1][0] - some[0][0])
+
+
+if __name__ == "__main__":
+    scenarios: dict[str, Callable[..., Figures]] = {
+        "latency": latency,
+        "rate": rate,
+        "saturated": saturated,
+        "behind": behind,
+    }
+    print(json.dumps(scenarios[sys.argv[2]](sys.argv[1], *sys.argv[3:])))
