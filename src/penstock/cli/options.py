@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from penstock.errors import InputError
+from penstock.simulator.scenario import Cluster, Contest, Plant, Scenario
 from penstock.workload import Trace, constant, load_trace
 
 DEFAULT_DURATION_S = 60.0
+OF_SCENARIO = {  # its fields that are options, by name; what they mean is said there
+    one.name: one for part in (Scenario, Plant, Contest, Cluster) for one in fields(part) if one.metadata.get("help")
+}
+
+
+def _as_in_scenario(field: str) -> Any:
+    return typer.Option(help=OF_SCENARIO[field].metadata["help"])
+
 
 AppArgument = Annotated[str, typer.Argument(metavar="APP", help="A shipped application, or module:topology.")]
 TraceFile = Annotated[Path | None, typer.Option("--trace", help="CSV with time_s,rate.")]
@@ -19,22 +29,18 @@ Rate = Annotated[float | None, typer.Option(help="A constant rate, events per se
 Duration = Annotated[float | None, typer.Option(help="Seconds; the trace's own length by default.")]
 MeanRate = Annotated[float | None, typer.Option(help="Rescale the trace to this mean rate.")]
 Speedup = Annotated[float, typer.Option(help="Play the trace this many times faster.")]
-Replicas = Annotated[str | None, typer.Option(help="Replicas to start with: clean=2,store=4.")]
-Pool = Annotated[str | None, typer.Option(help="Pools: clean=8,store=4.")]
-ServiceMs = Annotated[str | None, typer.Option(help="Service times: clean=10,store=5.")]
-Grouping = Annotated[
-    str | None, typer.Option(help="shuffle, load_balancing or online_shuffle, for operators without a key.")
-]
-Td = Annotated[float, typer.Option(help="Length of the control interval, seconds.")]
-Forecaster = Annotated[
-    str | None, typer.Option(help="Size for its forecast: auto, holt_winters, drift:5, trained:folder=models, …")
-]
-Slots = Annotated[int | None, typer.Option(help="Replicas that all operators may have together.")]
-Cooldown = Annotated[float, typer.Option(help="Seconds an operator must wait to shrink after a change.")]
-TOut = Annotated[float | None, typer.Option(help="Drop events older than this, seconds.")]
-QSize = Annotated[int | None, typer.Option(help="Drop events that find this many waiting.")]
-EventsFile = Annotated[Path | None, typer.Option(help="A file of events, or a folder of real ones.")]
-Seed = Annotated[int, typer.Option(help="Of everything that is drawn at random.")]
+Replicas = Annotated[str | None, _as_in_scenario("replicas")]
+Pool = Annotated[str | None, _as_in_scenario("pool")]
+ServiceMs = Annotated[str | None, _as_in_scenario("service_ms")]
+Grouping = Annotated[str | None, _as_in_scenario("grouping")]
+Td = Annotated[float, _as_in_scenario("td_s")]
+Forecaster = Annotated[str | None, _as_in_scenario("forecaster")]
+Slots = Annotated[int | None, _as_in_scenario("slots")]
+Cooldown = Annotated[float, _as_in_scenario("cooldown_s")]
+TOut = Annotated[float | None, _as_in_scenario("t_out_s")]
+QSize = Annotated[int | None, _as_in_scenario("q_size")]
+EventsFile = Annotated[Path | None, _as_in_scenario("events")]
+Seed = Annotated[int, _as_in_scenario("seed")]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the results here; - for the screen.")]
 HtmlFile = Annotated[Path | None, typer.Option("--html", help="Write a report with plots here.")]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import Field, fields
+from dataclasses import Field
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -21,7 +21,7 @@ from penstock.errors import InputError
 from penstock.infra.simulated import parse_regions
 from penstock.simulator.calibration import calibration_of
 from penstock.simulator.scenario import Cluster, Contest, Plant, Scenario
-from penstock.workload import data_folder
+from penstock.workload import DAY_S, data_folder
 
 if TYPE_CHECKING:
     from penstock.simulator.arena import Arena, Watch
@@ -58,7 +58,12 @@ OUTPUT = {
 def with_scenario(name: str, default: str, help: str) -> Callable[[Callable[[Chosen], None]], Command]:
     """Gives a command the options of a scenario, one for every field that says what it means, and one for policies."""
     policy = Annotated[str, typer.Option(help=help)]
-    options = {name: (policy, default), **INPUT, **{_name(one): _option(one) for one in _fields()}, **OUTPUT}
+    options = {
+        name: (policy, default),
+        **INPUT,
+        **{_name(one): _option(one) for one in given.OF_SCENARIO.values()},
+        **OUTPUT,
+    }
     parameters = [_parameter("topology", given.AppArgument)]
     parameters += [_parameter(option, kind, usual) for option, (kind, usual) in options.items()]
 
@@ -76,11 +81,6 @@ def with_scenario(name: str, default: str, help: str) -> Callable[[Callable[[Cho
 
 def _parameter(name: str, kind: Any, default: Any = Parameter.empty) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-
-
-def _fields() -> list[Field[Any]]:
-    parts = (Scenario, Plant, Contest, Cluster)
-    return [one for part in parts for one in fields(part) if one.metadata.get("help")]
 
 
 def _name(one: Field[Any]) -> str:
@@ -108,7 +108,8 @@ _KINDS = {name: kind for part in (Scenario, Plant, Contest, Cluster) for name, k
 def scenario_of(chosen: Chosen) -> Scenario:
     """The scenario that was asked for."""
     app = chosen["topology"]
-    values = {one.name: _value(one, chosen[_name(one)]) for one in _fields() if chosen[_name(one)] is not None}
+    asked = [(one, chosen[_name(one)]) for one in given.OF_SCENARIO.values()]
+    values = {one.name: _value(one, text) for one, text in asked if text is not None}
     if app in APPS:
         values.setdefault("events", data_folder("events"))
     scenario = Scenario(app).changed(**values)
@@ -158,7 +159,7 @@ def run_arena(chosen: Chosen, policies: str | list[str]) -> None:
 
 def _what(arena: Arena) -> str:
     trace, scenario = arena.prepared.trace, arena.scenario
-    length = f"{trace.duration_s:,.0f} s" if trace.duration_s < 172800 else f"{trace.duration_s / 86400:,.1f} days"
+    length = f"{trace.duration_s:,.0f} s" if trace.duration_s < 2 * DAY_S else f"{trace.duration_s / DAY_S:,.1f} days"
     return (
         f"{scenario.name} under {trace.name}: {length}, {trace.events:,.0f} events, mean {trace.mean:,.4g}/s, "
         f"peak {trace.peak:,.4g}/s; td {scenario.contest.td_s:g} s, actuation {scenario.plant.actuation}"
