@@ -89,6 +89,17 @@ def share(thing: str, name: str, value: object) -> float:
     return float(value)
 
 
+def fraction(thing: str, name: str, value: object) -> float:
+    """The value as a float, or an InputError where it is not from 0 to 1.
+
+    >>> fraction("progressive", "plateau", 0)
+    0.0
+    """
+    if not is_number(value) or not 0 <= value <= 1:
+        raise InputError(f"{thing}: {name} must be from 0 to 1; got {shown(value)}")
+    return float(value)
+
+
 def choice(thing: str, name: str, value: object, known: Sequence[str]) -> str:
     """The value, or an InputError where it is none of the known ones.
 

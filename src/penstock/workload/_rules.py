@@ -14,14 +14,6 @@ IntArray = npt.NDArray[np.int64]
 MAX_STEPS = 100_000_000  # 800 MB of rates: more is a slip of units, not a trace
 
 
-def share(thing: str, name: str, value: object) -> float:
-    """The value as a float, if it lies in 0..1."""
-    checked = at_least(thing, name, value)
-    if checked > 1:
-        raise InputError(f"{thing}: {name} must lie in 0..1; got {shown(value)}")
-    return checked
-
-
 def generator(thing: str, seed: object) -> np.random.Generator:
     """Random numbers that depend on the thing's name and the seed only."""
     return np.random.default_rng([whole(thing, "seed", seed, least=0), *thing.encode()])

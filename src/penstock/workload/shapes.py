@@ -11,9 +11,9 @@ from itertools import accumulate
 
 import numpy as np
 
-from penstock.common.checks import at_least, positive, whole
+from penstock.common.checks import at_least, fraction, positive, whole
 from penstock.errors import InputError
-from penstock.workload._rules import FloatArray, generator, low_high, share, steps_in
+from penstock.workload._rules import FloatArray, generator, low_high, steps_in
 from penstock.workload.trace import Trace
 
 
@@ -45,7 +45,7 @@ def progressive(
     """
     least, most = low_high("progressive", low, high)
     at = middles("progressive", duration_s, step_s)
-    bend = (1 - share("progressive", "plateau", plateau)) / 2
+    bend = (1 - fraction("progressive", "plateau", plateau)) / 2
     rates = np.interp(at, [0.0, bend, 1 - bend, 1.0], [least, most, most, least])
     return _noisy("progressive", duration_s, rates, noise, generator("progressive", seed))
 

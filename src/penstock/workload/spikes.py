@@ -17,9 +17,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from penstock.common.checks import at_least, is_number, positive, shown, whole
+from penstock.common.checks import at_least, fraction, is_number, positive, shown, whole
 from penstock.errors import InputError
-from penstock.workload._rules import FloatArray, IntArray, generator, share
+from penstock.workload._rules import FloatArray, IntArray, generator
 from penstock.workload.keys import drawn, zipf_shares
 from penstock.workload.shapes import middles, tallest_one
 from penstock.workload.trace import Trace
@@ -91,7 +91,7 @@ class HotSet:
         if whole("hot set", "n_keys", self.n_keys, least=1) < self.n_hot:
             raise InputError(f"hot set: n_hot must be at most n_keys = {self.n_keys}; got {self.n_hot}")
         positive("hot set", "concentration", self.concentration)
-        share("hot set", "spread", self.spread)
+        fraction("hot set", "spread", self.spread)
         at_least("hot set", "exponent", self.exponent)
         whole("hot set", "seed", self.seed, least=0)
 

@@ -118,7 +118,7 @@ def test_fluctuating_is_variable_and_remembers():
         (lambda: ramp(low=-1, high=3, duration_s=60), "ramp: low must be a number of at least 0; got -1"),
         (
             lambda: progressive(low=1, high=3, duration_s=60, plateau=1.5),
-            "progressive: plateau must lie in 0..1; got 1.5",
+            "progressive: plateau must be from 0 to 1; got 1.5",
         ),
         (
             lambda: erratic(low=1, high=3, duration_s=60, peaks=0),

@@ -121,7 +121,7 @@ def test_spiky_without_spikes_is_its_base():
         (lambda: HotSet(SPIKE, 5, 6), "hot set: n_hot must be at most n_keys = 5; got 6"),
         (lambda: HotSet(SPIKE, 5, 0), "hot set: n_hot must be whole and at least 1; got 0"),
         (lambda: HotSet(SPIKE, 5, 1, concentration=0), "hot set: concentration must be a number above 0; got 0"),
-        (lambda: HotSet(SPIKE, 5, 1, spread=1.1), "hot set: spread must lie in 0..1; got 1.1"),
+        (lambda: HotSet(SPIKE, 5, 1, spread=1.1), "hot set: spread must be from 0 to 1; got 1.1"),
         (lambda: draw_spikes(0, duration_s=1), "spikes: count must be whole and at least 1; got 0"),
         (lambda: spiky([], low=0, duration_s=1), "spiky: low must be a number above 0; got 0"),
     ],

@@ -7,9 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from penstock.common.checks import whole
+from penstock.common.checks import fraction, whole
 from penstock.control.managers.ledger import SlotLedger
-from penstock.errors import InputError
 from penstock.infra.worker import Worker, WorkerSize, WorkerState
 
 
@@ -45,8 +44,7 @@ class RegionRules:
 
     def __post_init__(self) -> None:
         whole("region manager", "spare", self.spare, least=0)
-        if not 0 <= self.low <= 1:
-            raise InputError(f"region manager: low must be from 0 to 1; got {self.low}")
+        fraction("region manager", "low", self.low)
         whole("region manager", "least", self.least, least=0)
 
 
