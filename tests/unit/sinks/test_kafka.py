@@ -107,6 +107,22 @@ def goes_on(engine: Engine, old: Attempt) -> None:
             sink.commit(engine.checkpoint)
 
 
+@pytest.mark.parametrize("fenced_at", ["produce", "commit_transaction"])
+def test_a_fenced_producer_is_let_go_of(fenced_at: str) -> None:
+    """On a busy machine librdkafka learnt of the fence early: then produce and flush raised, too, and the sink died."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise KafkaException(KafkaError(KafkaError._FENCED, "fenced by a newer instance", True))
+
+    calls = ("purge", "poll", "produce", "commit_transaction")
+    producer = SimpleNamespace(**dict.fromkeys(calls, lambda *_, **__: None) | {fenced_at: refuse, "flush": refuse})
+    publisher = Publisher(Markers("sink", {}, "out-checkpoints", ("run", "store")), "out", {}, "part", attempt=1)
+    publisher._producer = producer
+    with pytest.raises(Lost, match="fenced by a newer instance"):
+        publisher._mark({0: 7})
+    assert publisher._producer is None
+
+
 @pytest.mark.parametrize(
     ("engine", "step"),
     [*((None, step) for step in STEPS), *((1, step) for step in STEPS if step in FOR_ALL)],
