@@ -16,6 +16,7 @@ from penstock.cli.main import app
 from penstock.forecast.registry import FORECASTERS
 
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "penstock"
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 FOR_USERS = [page for page in PAGES if page.name not in ("CHANGELOG.md", "CONTRIBUTING.md", "design.md")]
@@ -110,6 +111,30 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     local = [link for link in _LINK.findall(page.read_text()) if not re.match(r"\w+:", link)]
     missing = [link for link in local if not (page.parent / link.partition("#")[0]).exists()]
     assert not missing
+
+
+@pytest.mark.parametrize("page", ["docs/design.md", "CONTRIBUTING.md"])
+def test_the_files_that_a_page_names_are_there(page: str) -> None:
+    named = re.findall(r"`([\w/]+/(?:\w+\.py)?)`", (ROOT / page).read_text())
+    places = (ROOT, ROOT / "src", PACKAGE, PACKAGE / "engine", PACKAGE / "simulator")
+    assert len(named) > 20
+    assert not [name for name in named if not any((place / name).exists() for place in places)]
+
+
+def test_the_design_names_every_module_of_the_engine() -> None:
+    text = (ROOT / "docs" / "design.md").read_text()
+    modules = [file for file in (PACKAGE / "engine").rglob("*.py") if file.name != "__init__.py"]
+    assert not [file.stem for file in modules if not re.search(rf"[`/]{file.stem}(?:\.py)?`", text)]
+
+
+def test_every_word_of_the_glossary_is_used_in_the_code() -> None:
+    rows = re.findall(r"^\| ([a-z][^|]*) \|", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
+    words = {word.removeprefix("its ") for row in rows if row != "word" for word in row.split(", ")}
+    code = "\n".join(file.read_text() for file in PACKAGE.rglob("*.py"))
+    as_written = {word: re.sub("[ -]", "[ _-]?", word) for word in words}
+    unused = [word for word, one in as_written.items() if not re.search(rf"(?<![a-z]){one}s?(?![a-z])", code, re.I)]
+    assert len(words) > 80
+    assert not unused
 
 
 @pytest.mark.parametrize(

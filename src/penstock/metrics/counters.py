@@ -1,7 +1,8 @@
 """Cumulative counters: what a run has done since it started, per replica, operator and source.
 
 The engine and the simulator produce them; the monitor turns the difference of two of them into the loads of
-an interval. Counters never go back, except that a batch which is done again replaces its first try.
+an interval. They go back where events are done again: to the last checkpoint when an attempt dies, and a micro-batch
+that is done again replaces its first try.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class ReplicaCounters(msgspec.Struct):
     lag: int = 0  # of a source's slot: events that wait outside now
 
     def add(self, other: ReplicaCounters) -> None:
-        """Add another replica's counters, or another batch's, to these."""
+        """Add another replica's counters, or those of another attempt, to these."""
         for mine, theirs in (
             (self.received, other.received),
             (self.emitted, other.emitted),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 from penstock.engine.protocol.messages import Notice, OperatorRouting, Report, Routing
@@ -10,17 +12,19 @@ from penstock.engine.worker.role import Role
 from penstock.metrics.counters import ReplicaCounters
 from penstock.topology import Context, Topology
 
+POOL = 4  # of the operators of these topologies
+
 
 def app(run: Any, *, outputs: tuple[str, ...] = ("out",), **operator: Any) -> Topology:
     """The operator `op` in front of an end that reads all its streams."""
-    topology = Topology("app", pool=4)
+    topology = Topology("app", pool=POOL)
     op = topology.operator("op", run, inputs=topology.source("events"), outputs=outputs, **operator)
     topology.operator("end", len, inputs=[op[stream] for stream in outputs])
     return topology
 
 
 def sink(run: Any, **operator: Any) -> Topology:
-    topology = Topology("app", pool=4)
+    topology = Topology("app", pool=POOL)
     topology.operator("op", run, inputs=topology.source("events"), **operator)
     return topology
 
@@ -29,6 +33,35 @@ def with_letters(topology: Topology) -> Topology:
     """The same with `rejects`, which reads all dead letters."""
     topology.dead_letters(len, name="rejects")
     return topology
+
+
+def parts(left: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What left for `end`, and the dead letters, by id."""
+    out: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+    for row in left.bundles:
+        out[row.header.partition >= POOL].update(zip(row.ids, row.events, strict=True))
+    return out
+
+
+def by_id(left: Any) -> dict[str, Any]:
+    return {one: event for row in left.bundles for one, event in zip(row.ids, row.events, strict=True)}
+
+
+class SparkBatch:
+    """The input of a real-time batch: it has no rows, and ends when Spark says so."""
+
+    def __init__(self, *, broken: bool = False) -> None:
+        self._over = threading.Event()
+        self._broken = broken
+
+    def __iter__(self) -> Iterator[Any]:
+        assert self._over.wait(30)
+        if self._broken:
+            raise EOFError("Spark is gone")
+        yield from ()
+
+    def end(self) -> None:
+        self._over.set()
 
 
 class InBulk:

@@ -7,15 +7,20 @@ the event, and in every other attempt under another id: so that rows of two atte
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import cloudpickle
 import msgspec
+import pytest
 
 from penstock.sinks.base import Recovery
+
+STEPS = ("staged", "prepared by one", "prepared", "decided", "publishing", "marking", "published", "committed by one")
+Within = Mapping[str, tuple[object, str, Callable[..., Any]]]  # by step: whose which function dies, after doing this
 
 
 class Death(Exception):  # noqa: N818 - what a test does to a process
@@ -126,3 +131,32 @@ class Engine:
 
     def _shipped(self) -> Any:
         return cloudpickle.loads(cloudpickle.dumps(self._make()))
+
+
+def dies(engine: Engine, attempt: Attempt, step: str, within: Within, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Go on with the attempt until that step of its checkpoint, and no further."""
+    engine.feed(attempt, 6)
+    if step == "staged":
+        return
+    parts = engine.prepare(attempt, 1 if step == "prepared by one" else None)
+    if step in ("prepared by one", "prepared"):
+        return
+    engine.decide(attempt, parts)
+    if step == "decided":
+        return
+    with monkeypatch.context() as patch:
+        if step in within:
+            whose, name, work = within[step]
+            patch.setattr(whose, name, interrupted(work))
+        with suppress(Death):
+            engine.commit(attempt, 1 if step == "committed by one" else None)
+
+
+def interrupted(work: Callable[..., Any]) -> Callable[..., Any]:
+    """Does it, and dies."""
+
+    def call(*given: Any) -> Any:
+        work(*given)
+        raise Death
+
+    return call

@@ -6,8 +6,6 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,47 +19,19 @@ from penstock.sinks import DatabaseSink
 from penstock.sinks import database as at_work
 from penstock.sinks.tables import Marker, connect, database_url, fences, markers
 
-from .playing import Attempt, Death, Engine
+from .playing import STEPS, Attempt, Engine, dies
 
-STEPS = ("staged", "prepared by one", "prepared", "decided", "publishing", "marking", "published", "committed by one")
 AT_ONCE = ("staged", "prepared by one", "decided")  # steps at which it matters for rows that are stored at once
+WITHIN = {
+    "publishing": (at_work, "_stored", at_work._stored),  # a row or two are in, the rest is not
+    "marking": (Marker, "move", Marker.move),
+    "published": (at_work.staging, "remove", lambda *_: None),
+}
 
 
 @pytest.fixture(params=["latest", "committed"])
 def engine(request: pytest.FixtureRequest, url: str, table: str, tmp_path: Path) -> Any:
     return Engine(lambda: DatabaseSink(url, table, level=request.param), tmp_path / "sink", run=table)
-
-
-def dies(engine: Engine, attempt: Attempt, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Go on with the attempt until that step of its checkpoint, and no further."""
-    engine.feed(attempt, 6)
-    if step == "staged":
-        return
-    parts = engine.prepare(attempt, 1 if step == "prepared by one" else None)
-    if step in ("prepared by one", "prepared"):
-        return
-    engine.decide(attempt, parts)
-    if step == "decided":
-        return
-    with monkeypatch.context() as patch:
-        if step == "publishing":  # a row or two are in, the rest is not
-            patch.setattr(at_work, "_stored", interrupted(at_work._stored))
-        if step == "marking":
-            patch.setattr(Marker, "move", interrupted(Marker.move))
-        if step == "published":
-            patch.setattr(at_work.staging, "remove", interrupted(lambda *_: None))
-        with suppress(Death):
-            engine.commit(attempt, 1 if step == "committed by one" else None)
-
-
-def interrupted(work: Callable[..., Any]) -> Callable[..., Any]:
-    """Does it, and dies."""
-
-    def call(*given: Any) -> Any:
-        work(*given)
-        raise Death
-
-    return call
 
 
 def goes_on(engine: Engine, old: Attempt) -> None:
@@ -98,7 +68,7 @@ def test_a_death_at_any_step_leaves_one_history(
     """Also where another number of replicas goes on, and the dead of the first attempt walk at every step of it."""
     first = engine.start(pool=3)
     engine.complete(first)
-    dies(engine, first, step, monkeypatch)
+    dies(engine, first, step, WITHIN, monkeypatch)
     second = engine.start(pool=2)
     goes_on(engine, first)
     engine.feed(second, 4)
@@ -331,7 +301,7 @@ def test_whatever_the_faults_there_is_one_history(
                 engine.give_up(attempt, count=3, most=1)
             for old in dead:
                 goes_on(engine, old)
-            dies(engine, attempt, step, patch)
+            dies(engine, attempt, step, WITHIN, patch)
             dead.append(attempt)
         engine.complete(last := engine.start(2))
     for attempt in (*dead, last):

@@ -6,7 +6,6 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
@@ -23,10 +22,14 @@ from penstock.sinks.kafka_publisher import Lost, Markers, Publisher
 
 from ...services import free_port
 from ...services.kafka import USERS, Kafka
-from .playing import Attempt, Death, Engine, Replica
+from .playing import STEPS, Attempt, Engine, Replica, dies
 
-STEPS = ("staged", "prepared by one", "prepared", "decided", "publishing", "marking", "published", "committed by one")
 FOR_ALL = ("decided", "publishing", "marking", "published")  # steps at which one committer differs
+WITHIN = {
+    "publishing": (Publisher, "_produce", Publisher._produce),
+    "marking": (Publisher, "_mark", lambda *_: None),
+    "published": (at_work.staging, "remove", lambda *_: None),
+}
 
 
 @pytest.fixture
@@ -62,38 +65,6 @@ def engine(request: pytest.FixtureRequest, kafka: Kafka, topic: str, tmp_path: P
         return KafkaSink(kafka.address, topic, level="committed", committer=request.param, key="n")
 
     return Engine(make, tmp_path / "sink", run=topic)
-
-
-def dies(engine: Engine, attempt: Attempt, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Go on with the attempt until that step of its checkpoint, and no further."""
-    engine.feed(attempt, 6)
-    if step == "staged":
-        return
-    parts = engine.prepare(attempt, 1 if step == "prepared by one" else None)
-    if step in ("prepared by one", "prepared"):
-        return
-    engine.decide(attempt, parts)
-    if step == "decided":
-        return
-    with monkeypatch.context() as patch:
-        if step == "publishing":
-            patch.setattr(Publisher, "_produce", interrupted(Publisher._produce))
-        if step == "marking":
-            patch.setattr(Publisher, "_mark", interrupted(lambda *_: None))
-        if step == "published":
-            patch.setattr(at_work.staging, "remove", interrupted(lambda *_: None))
-        with suppress(Death):
-            engine.commit(attempt, 1 if step == "committed by one" else None)
-
-
-def interrupted(work: Callable[..., Any]) -> Callable[..., Any]:
-    """Does it, and dies."""
-
-    def call(*given: Any) -> Any:
-        work(*given)
-        raise Death
-
-    return call
 
 
 def goes_on(engine: Engine, old: Attempt) -> None:
@@ -134,7 +105,7 @@ def test_a_death_at_any_step_leaves_one_history(
     """Also where another number of replicas goes on, and the dead of the first attempt walk on, at any step of it."""
     first = engine.start(pool=2)
     engine.complete(first)
-    dies(engine, first, step, monkeypatch)
+    dies(engine, first, step, WITHIN, monkeypatch)
     second = engine.start(pool=1)
     goes_on(engine, first)
     engine.feed(second, 4)
@@ -242,7 +213,7 @@ def test_markers_that_cannot_be_read_at_first_are_read_before_anything_is_publis
     engine = Engine(lambda: KafkaSink(kafka.address, topic, level="committed"), tmp_path / "s", run=topic)
     attempt = engine.start(pool=1)
     engine.complete(attempt)
-    dies(engine, attempt, "published", monkeypatch)
+    dies(engine, attempt, "published", WITHIN, monkeypatch)
     attempt.sinks[0]._publisher.close()
     read, lost = Markers.read, []
 

@@ -21,7 +21,7 @@ class News:
 
 
 class Mailbox:
-    """The mail of one replica in one batch."""
+    """The mail of one replica in one attempt."""
 
     def __init__(self) -> None:
         self.states: dict[str, str] = {}  # by operator that it sends to: the state of its scheduler

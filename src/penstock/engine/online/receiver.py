@@ -31,7 +31,7 @@ class _Bundle:
 class OnlineReceiver:
     """Learns from the events that a replica executes, and puts what senders need to know into its mailbox.
 
-    Every replica that may send has a column of its own. They count from 0 in each batch, as the senders do.
+    Every replica that may send has a column of its own. They count from 0 in each attempt, as the senders do.
     """
 
     def __init__(self, senders: Sequence[ReplicaId], options: OnlineShuffleOptions, mail: Mailbox) -> None:

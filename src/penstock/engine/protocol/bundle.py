@@ -39,7 +39,7 @@ class Header(NamedTuple):
 
 
 class Keys(msgspec.Struct, array_like=True):
-    """What a replica needs to learn how long events take, and for whom."""
+    """Where state is kept, or the grouping is online shuffle: the hashes by which events were sent where they were."""
 
     replica: int  # of the sender
     hashes: bytes  # of the events' keys, as HASH

@@ -33,7 +33,7 @@ class Proof(msgspec.Struct, tag=True):
 
 
 class Report(msgspec.Struct, tag=True):
-    """Replica to driver: its cumulative counters in this batch."""
+    """Replica to driver: its cumulative counters in this attempt, or micro-batch."""
 
     generation: int
     batch: int

@@ -1,9 +1,9 @@
 """The agent: one in each Python worker process, between its replica and the driver.
 
-Counters go up, about once a second and at once when the driver polls; what has changed comes down at once: the routing,
-how used replicas are, how far the run is. Where the grouping is online shuffle, mail goes both ways with the counters.
-If the channel breaks, the replica goes on with what it has heard, and the agent tries again: counters are cumulative,
-and whoever connects is told everything anew.
+Counters, and what was done for checkpoints, go up every `report_every_s` and at once when the driver polls; what has
+changed comes down at once: the routing, how used replicas are, how far the run is. Where the grouping is online
+shuffle, mail goes both ways with the counters. If the channel breaks, the replica goes on with what it has heard, and
+the agent tries again: counters are cumulative, and whoever connects is told everything anew.
 """
 
 from __future__ import annotations

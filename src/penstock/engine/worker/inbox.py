@@ -16,7 +16,7 @@ from penstock.metrics.counters import ReplicaCounters
 
 
 class Arrival:
-    """A bundle in the queue; `count` of its events are kept, the rest found the queue full. None: marker or wake."""
+    """A bundle in the queue; `count` of its events are kept, the rest found the queue full. 0: a sign, or a wake."""
 
     __slots__ = ("bundle", "count")
 
@@ -107,7 +107,7 @@ class Inbox:
         if not kept:
             if not header.events:
                 self._bytes_in += len(bundle)
-                self._queue.put(Arrival(bundle, 0))  # a marker, in its place
+                self._queue.put(Arrival(bundle, 0))  # a marker or barrier, in its place
             return
         self._arrived += kept
         self._bytes_in += len(bundle)

@@ -65,7 +65,7 @@ class Written(NamedTuple):
 
 @dataclass
 class Cached:
-    """The state of a replica as it was at the end of a batch."""
+    """The state of a replica as it was at the end of a micro-batch."""
 
     state: KeyedState
     compaction: Compaction
@@ -77,7 +77,7 @@ _cached: dict[tuple[str, str, int], Cached] = {}  # from micro-batch to micro-ba
 
 
 class KeyedReplica:
-    """The state of one replica in one batch, and its side of hand-overs."""
+    """The state of one replica in one attempt, or in one micro-batch, and its side of hand-overs."""
 
     def __init__(self, program: Program, operator: Opened, report: Report, agent: AnyAgent) -> None:
         assert operator.spec.state is not None

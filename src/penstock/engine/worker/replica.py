@@ -32,7 +32,7 @@ TURN_S = 0.01
 
 
 class OperatorReplica:
-    """One replica of an operator in one batch."""
+    """One replica of an operator in one attempt, or in one micro-batch."""
 
     def __init__(self, program: Program, level: int, name: str, replica: int, batch: int) -> None:
         self._program = program
@@ -65,7 +65,7 @@ class OperatorReplica:
             self._processing.keep_state(self._stateful)
 
     def run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-        """Work off the batch."""
+        """Work off what comes, until Spark ends the batch."""
         try:
             yield from self._run(batches)
         finally:

@@ -1,4 +1,4 @@
-"""One replica's part in one batch: what its process's agent reports of it, and whom the agent wakes."""
+"""What a process's agent reports of a replica, and whom it wakes when there is news."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.metrics.counters import ReplicaCounters
 
 
 class Role:
-    """One replica's part in one batch, as the agent reports it."""
+    """One replica in one attempt, or in one micro-batch, as the agent reports it."""
 
     def __init__(self, report: Report, refresh: Callable[[ReplicaCounters], None], mail: Mailbox | None = None) -> None:
         self.report = report

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,21 +21,8 @@ from .checkpoints_plant import EVERY_S, FIRST, SECOND, SINK, SLOT, TIMEOUT_S, Pl
 
 
 @pytest.fixture
-def plant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plant]:
-    """A plant whose thread sleeps: the test looks."""
-    monkeypatch.setattr(module, "LOOK_EVERY_S", 3600.0)
-    plant = Plant(tmp_path)
-    yield plant
-    plant.checkpoints.stop()
-
-
-@pytest.fixture
-def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plant]:
-    """A plant whose thread looks."""
-    monkeypatch.setattr(module, "LOOK_EVERY_S", 0.002)
-    plant = Plant(tmp_path)
-    yield plant
-    plant.checkpoints.stop()
+def plant(idle: Plant) -> Plant:
+    return idle
 
 
 # ── from barrier to record ──────────────────────────────────────────────────────────────────────────────────────────

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from penstock.engine.driver import checkpoints as module
 from penstock.engine.protocol.progress import Phase
 from penstock.errors import EngineError
 
@@ -18,21 +15,8 @@ from .checkpoints_plant import TIMEOUT_S, Plant
 
 
 @pytest.fixture
-def plant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plant]:
-    """A plant whose thread sleeps: the test looks."""
-    monkeypatch.setattr(module, "LOOK_EVERY_S", 3600.0)
-    plant = Plant(tmp_path)
-    yield plant
-    plant.checkpoints.stop()
-
-
-@pytest.fixture
-def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plant]:
-    """A plant whose thread looks."""
-    monkeypatch.setattr(module, "LOOK_EVERY_S", 0.002)
-    plant = Plant(tmp_path)
-    yield plant
-    plant.checkpoints.stop()
+def plant(idle: Plant) -> Plant:
+    return idle
 
 
 class Asking:

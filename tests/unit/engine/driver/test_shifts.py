@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,17 +21,9 @@ from ...waiting import until
 from .shifts_plant import SLOT, Plant
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "LOOK_EVERY_S", 0.002)
-    monkeypatch.setattr(module, "LOOK_EVERY_S", 0.002)
-
-
 @pytest.fixture
-def plant(tmp_path: Path) -> Iterator[Plant]:
-    plant = Plant(tmp_path).open()
-    yield plant
-    plant.shifts.stop()
+def plant(shifting: Plant) -> Plant:
+    return shifting
 
 
 def test_the_next_shift_begins_where_the_sources_of_the_last_have_stopped(plant: Plant) -> None:

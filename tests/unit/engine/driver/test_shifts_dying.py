@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from penstock.engine.driver import checkpoints
 from penstock.engine.driver import shifts as module
 from penstock.engine.protocol.messages import Start, TablesQuery
 from penstock.engine.protocol.progress import Phase, ShiftState, first_batch
@@ -20,17 +17,9 @@ from ...waiting import until
 from .shifts_plant import Plant
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "LOOK_EVERY_S", 0.002)
-    monkeypatch.setattr(module, "LOOK_EVERY_S", 0.002)
-
-
 @pytest.fixture
-def plant(tmp_path: Path) -> Iterator[Plant]:
-    plant = Plant(tmp_path).open()
-    yield plant
-    plant.shifts.stop()
+def plant(shifting: Plant) -> Plant:
+    return shifting
 
 
 def test_a_query_that_dies_begins_again_from_the_last_checkpoint(plant: Plant) -> None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from penstock.engine.driver import checkpoints
 from penstock.engine.driver import shifts as module
 from penstock.engine.protocol.messages import Start
 from penstock.engine.protocol.progress import Phase
@@ -17,17 +14,9 @@ from ...waiting import until
 from .shifts_plant import Plant
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "LOOK_EVERY_S", 0.002)
-    monkeypatch.setattr(module, "LOOK_EVERY_S", 0.002)
-
-
 @pytest.fixture
-def plant(tmp_path: Path) -> Iterator[Plant]:
-    plant = Plant(tmp_path).open()
-    yield plant
-    plant.shifts.stop()
+def plant(shifting: Plant) -> Plant:
+    return shifting
 
 
 def test_sources_that_were_stopped_stay_stopped_in_the_next_shift(plant: Plant) -> None:

@@ -3,51 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
-import numpy as np
 import pytest
 
-from penstock.engine.protocol.bundle import HASH, Events, Header, Keys, pack
 from penstock.engine.worker import failures
 from penstock.engine.worker.replica import OperatorReplica
 from penstock.errors import EngineError
 from penstock.grouping import stable_hash
 from penstock.state.handover import Table
-from penstock.topology import Topology
 
 from ..made import with_letters
+from .keyed_world import GROUPS, Driver, Tools, bundle, count, word_of, words
 
-Driver = Any
-Tools = SimpleNamespace
-GROUPS = 4
 OWNED = (0, 0, 1, 1)  # by replica 0 and another one
-
-
-def count(event: dict[str, Any], state: dict[str, int]) -> dict[str, Any]:
-    state["count"] = state.get("count", 0) + 1
-    return {"word": event["word"], "count": state["count"]}
-
-
-def words(run: Any = count, **declared: Any) -> Topology:
-    topology = Topology("words", pool=3)
-    counts = topology.operator(
-        "count", run, inputs=topology.source("words"), **{"key": "word", "key_groups": GROUPS} | declared
-    )
-    topology.operator("end", print, inputs=counts)
-    return topology
-
-
-WORD = next(word for n in range(100) if stable_hash(word := f"word {n}") % GROUPS == 0)
-
-
-def bundle(*events: Any, first: int = 0) -> bytes:
-    hashes = np.array([stable_hash(event["word"]) for event in events], HASH).tobytes()
-    ids = [str(first + n) for n in range(len(events))]
-    columns = Events(ids, [0.0] * len(events), list(events), Keys(0, hashes))
-    return pack(Header(0, 0, 1, 0, len(events)), columns)
+WORD = word_of(0)
 
 
 class World:

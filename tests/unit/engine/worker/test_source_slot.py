@@ -20,7 +20,7 @@ from penstock.engine.worker.source_slot import CHUNK, SourceSlot
 from penstock.sources import Polled, Reader, Slot, Source
 from penstock.topology import Topology
 
-from ..made import LONG_AGO, progress
+from ..made import LONG_AGO, SparkBatch, progress
 
 Driver = Any
 Tools = SimpleNamespace
@@ -87,23 +87,6 @@ def app(*sources: str) -> Topology:
     topology = Topology("app", pool=2)
     topology.operator("end", len, inputs=[topology.source(name) for name in sources or ("events",)])
     return topology
-
-
-class SparkBatch:
-    """The input of a real-time batch: it has no rows, and ends when Spark says so."""
-
-    def __init__(self, *, broken: bool = False) -> None:
-        self._over = threading.Event()
-        self._broken = broken
-
-    def __iter__(self) -> Iterator[Any]:
-        assert self._over.wait(30)
-        if self._broken:
-            raise EOFError("Spark is gone")
-        yield from ()
-
-    def end(self) -> None:
-        self._over.set()
 
 
 class AtWork:
