@@ -63,7 +63,7 @@ class LiveView:
         if self._live is not None:
             self._live.update(self._view(run, last, counters), refresh=True)
         else:
-            self._console.print(_line(run, last, counters), highlight=False)
+            self._console.print(_line(run, last, counters), highlight=False, soft_wrap=True)
 
     def _view(self, run: Elastic, last: RunCounters, now: RunCounters) -> Group:
         sent, total = sum(now.sources.values()), _total(run)

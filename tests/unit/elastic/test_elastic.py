@@ -81,6 +81,28 @@ def test_without_a_store_the_summary_has_what_it_needs() -> None:
     assert live._initial() == {"work": 3}  # ⌈250 · 0.01⌉
 
 
+@pytest.mark.parametrize(("finished", "counted"), [(True, 10), (False, 7)])
+def test_what_was_in_flight_when_a_stream_is_stopped_is_in_its_summary(finished: bool, counted: int) -> None:
+    """A run on Kafka that was ended after its time said that hundreds of its events were not processed: it had not
+    counted what it finished after that."""
+    one = run()
+    processed = [7]
+
+    def stop(_: float) -> bool:
+        processed[0] = 10
+        return finished
+
+    def start() -> None:
+        one.started = True
+
+    one.start, one.stop, one.stopped = start, stop, lambda: False
+    one.clock = SimpleNamespace(now=lambda: 0.0, sleep_until=lambda _: None)
+    one.counters = one.fresh_counters = lambda *_: list(processed)
+    with Elastic(one, None, td_s=1.0) as live:
+        pass
+    assert live.counters() == [counted]
+
+
 def test_a_policy_that_must_know_the_load_needs_one_source_that_tells_it() -> None:
     with pytest.raises(InputError, match="policy 'static:peak': needs the workload's rates"):
         Elastic(run(sources=2), "static:peak", td_s=1.0)
