@@ -16,6 +16,7 @@ import typer
 
 from penstock.cli import options as given
 from penstock.cli.console import clear_errors, console, write_text
+from penstock.common.files import private_folder
 from penstock.errors import InputError
 from penstock.workload import Trace, played
 
@@ -152,7 +153,8 @@ def new_folder(app: str) -> Path:
     while folder.exists():
         number += 1
         folder = base.with_name(f"{base.name}-{number}")
-    folder.mkdir(parents=True)
+    private_folder(folder.parent)
+    private_folder(folder)
     return folder.resolve()
 
 

@@ -32,7 +32,7 @@ class RunOptions:
     handover_timeout_s: float = 60.0  # state whose move does not get on for so long stays; the query is started again
     executors: int = 1  # of a cluster, to wait for before replicas are spread over them
     folder: Path | None = None  # checkpoint, logs; a temporary one if none is given
-    spark: dict[str, str] = field(default_factory=dict)  # further Spark settings
+    spark: dict[str, str] = field(default_factory=dict, repr=False)  # further Spark settings; some are secret
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
