@@ -19,7 +19,10 @@ def write_whole(path: Path, data: bytes) -> None:
 
 def private_folder(folder: Path) -> None:
     """Make the folder if it is not there, so that nobody else can look into it; one that is there stays as it is."""
+    new = [one for one in (folder, *folder.parents) if not one.exists()]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for one in new:  # what is written into it later must not vanish with the folder when the machine goes down
+        sync_folder(one.parent)
 
 
 def sync_folder(folder: Path) -> None:
