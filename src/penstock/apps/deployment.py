@@ -31,7 +31,7 @@ class Deployment:
     pools: Mapping[str, int] = field(default_factory=dict)  # by operator
     service_ms: Mapping[str, float] = field(default_factory=dict)  # by operator, of shipped applications
     grouping: str | None = None  # of operators without a key
-    sink: str | None = None  # where what comes out goes: URL of a database, a queue or a topic
+    sink: str | None = field(default=None, repr=False)  # URL of a database, a queue or a topic; may have a password
     events: Path | None = None  # a file of events, or a folder of real ones for a shipped application
     seed: int = 0
 

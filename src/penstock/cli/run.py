@@ -17,6 +17,7 @@ import typer
 from penstock.cli import options as given
 from penstock.cli.console import clear_errors, console, write_text
 from penstock.common.checks import positive
+from penstock.common.files import private_folder
 from penstock.errors import InputError
 from penstock.workload import Trace, played
 
@@ -157,7 +158,8 @@ def new_folder(app: str) -> Path:
     while folder.exists():
         number += 1
         folder = base.with_name(f"{base.name}-{number}")
-    folder.mkdir(parents=True)
+    private_folder(folder.parent)
+    private_folder(folder)
     return folder.resolve()
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from penstock.common.secrets import resolve
 from penstock.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ CHECK_S = 10.0
 ANSWER_S = 5.0
 SAY_AGAIN_S = 60.0
 _UNDOTTED = ("acks", "debug", "log_level", "partitioner", "retries")
-_SECRET = re.compile(r"\$\{(env|file):([^}]+)\}")
 _HIDDEN = re.compile(r"password|secret|token|key\.pem|oauthbearer\.config|user\.info")
 _log = logging.getLogger("penstock.kafka")
 
@@ -35,25 +33,16 @@ _log = logging.getLogger("penstock.kafka")
 def resolved(thing: str, settings: Settings) -> dict[str, Any]:
     """The settings with what `${env:NAME}` and `${file:/path}` in them stand for; called where they are used.
 
+    >>> import os
     >>> os.environ["KAFKA_USER"] = "ann"
     >>> resolved("kafka source 'clicks'", {"sasl.username": "${env:KAFKA_USER}", "linger.ms": 5})
     {'sasl.username': 'ann', 'linger.ms': 5}
     """
 
-    def value(name: str, given: str) -> str:
-        return _SECRET.sub(lambda found: _secret(f"{thing}: setting {name}", *found.groups()), given)
-
-    return {name: value(name, given) if isinstance(given, str) else given for name, given in settings.items()}
-
-
-def _secret(thing: str, kind: str, place: str) -> str:
-    try:
-        return os.environ[place] if kind == "env" else Path(place).read_text().rstrip("\r\n")
-    except KeyError:
-        raise InputError(f"{thing}: the environment has no variable {place!r}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise InputError(f"{thing}: the file {place!r} cannot be read: {why}") from None
+    return {
+        name: resolve(f"{thing}: setting {name}", given) if isinstance(given, str) else given
+        for name, given in settings.items()
+    }
 
 
 def is_setting(name: str) -> bool:

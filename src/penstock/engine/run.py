@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from penstock.common.files import private_folder
 from penstock.control.clock import SteadyClock
 from penstock.control.utilisation_feed import UtilisationFeed
 from penstock.engine.binding import AnySource, bind_sources
@@ -98,9 +99,10 @@ class Run:
         self.check()
         check_java()
         self.folder = self.options.folder or Path(tempfile.mkdtemp(prefix="penstock-"))
-        self.folder.mkdir(parents=True, exist_ok=True)
+        private_folder(self.folder)
         self._lock.enter_context(alone_in(self.folder))
         try:
+            self._read_again()
             self._open_driver(self._open_spark())
             if any(operator.grouping == "load_balancing" for operator in self.topology.operators.values()):
                 self._feed.start()
@@ -109,6 +111,15 @@ class Run:
             self._shut_down()
             raise
         return self
+
+    def _read_again(self) -> None:
+        """Once no other driver is at work here: one may have been between the first look at the folder and the lock."""
+        held = run_file(self.options.folder, self.topology, self.options, self.id)
+        if held.id != self.id:
+            raise EngineError(
+                f"{self.folder}: another driver has begun run {held.id} here; make a new Run to carry it on"
+            )
+        self._file, self.carried_on = held, held.generation + 1
 
     def check(self) -> None:
         """Raise an InputError if a source or a sink cannot be reached; once, before anything starts."""

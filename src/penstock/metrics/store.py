@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from penstock.common.names import one_of
+from penstock.common.secrets import masked_url, resolve
 from penstock.common.wal import write_ahead
 from penstock.errors import InputError
 from penstock.metrics import schema
@@ -78,7 +79,7 @@ class Store:
 
     def __str__(self) -> str:
         is_file = self.url.get_backend_name() == "sqlite"
-        return repr(self.url.database if is_file else self.url.render_as_string(hide_password=True))
+        return repr(self.url.database if is_file else masked_url(self.url.render_as_string(hide_password=True)))
 
     def _prepare(self, reading: bool) -> int:
         """Make the tables that are not there, and give their version."""
@@ -214,10 +215,12 @@ def _url(place: str) -> sa.URL:
         return sa.URL.create("sqlite", database=place)
     try:
         url = sa.make_url(place)
-    except sa.exc.ArgumentError:
-        raise InputError(f"store: must be a file or a database URL; got {place!r}") from None
+    except (sa.exc.ArgumentError, ValueError):
+        raise InputError(f"store: must be a file or a database URL; got {masked_url(place)!r}") from None
     if url.get_backend_name() not in ("sqlite", "postgresql"):
         raise InputError(f"store: must be SQLite or PostgreSQL; got {url.get_backend_name()!r}")
+    if url.password is not None:
+        url = url.set(password=resolve(f"store at {url.host}", str(url.password)))
     return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
 
 

@@ -306,6 +306,10 @@ def old_store(path, version):
     [
         ("mysql://host/db", "must be SQLite or PostgreSQL; got 'mysql'"),
         ("://", "must be a file or a database URL; got '://'"),
+        (
+            "postgresql://me:hush@host:port/db",
+            r"must be a file or a database URL; got 'postgresql://me:\*\*\*@host:port/db'",
+        ),
     ],
 )
 def test_places_that_cannot_be(place, message):

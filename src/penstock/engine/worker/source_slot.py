@@ -76,8 +76,7 @@ class SourceSlot:
             rows = self._outbox.rows(self._agent.routing, self._agent.used, barrier)
             if barrier is not None:
                 self._reach(reader, barrier.number)
-            if rows is not None:
-                yield rows
+            yield from rows
             self._heed(reader)
             self._look_outside(reader)
             if not polled and (reader.ended or mine.phase is not Phase.SENDING):
@@ -99,7 +98,8 @@ class SourceSlot:
     def _poll(self, reader: Reader, mine: ShiftState) -> Sequence[Polled]:
         """The next events; while sources stand still, only those that had been sent before the query died."""
         sending = mine.phase is Phase.SENDING
-        most = CHUNK if sending else min(CHUNK, self._owed - self._sent)
+        most = min(CHUNK, self._outbox.room())
+        most = most if sending else min(most, self._owed - self._sent)
         if most <= 0 or reader.ended:
             return ()
         polled = reader.poll(most, WAIT_S)

@@ -227,7 +227,10 @@ def test_ids_of_two_sources_are_told_apart(driver: Driver, tools: Tools) -> None
 def test_no_more_than_a_chunk_leaves_at_once(tools: Tools, start: Any) -> None:
     at_work = start(there=CHUNK + 5)
     at_work.await_sent(CHUNK + 5)
-    assert [len(tools.left(rows).ids) for rows in at_work.rows] == [CHUNK, 5]
+    first, *others = [len(tools.left(rows).ids) for rows in at_work.rows]
+    assert 0 < first < CHUNK  # how large events are is not known yet
+    assert sum(others) == CHUNK + 5 - first
+    assert max(others) <= CHUNK
 
 
 @pytest.mark.parametrize("now", [{"epoch_s": None}, {"phase": Phase.STARTING}], ids=["no-epoch", "starting"])
