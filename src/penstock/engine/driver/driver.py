@@ -6,6 +6,7 @@ import itertools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -220,7 +221,7 @@ class Driver:
     def supervise(self, shift: int, layout: Layout, prepare: Callable[[int], None]) -> Supervisor:
         """Who runs a shift; `prepare` is called with the generation before each start of its query."""
         query = RealTimeQuery(self._job.spark, lambda generation: self._job.spark_folder(str(generation)))
-        return self._supervisor(query, shift, layout, prepare)
+        return self._supervisor(query, shift, layout, prepare, lambda: self.checkpoints.status.committed)
 
     def recover(self, generation: int) -> None:
         """Have sinks clean up, and state be looked at, before an attempt begins from the last checkpoint."""
@@ -240,7 +241,14 @@ class Driver:
                 folder = self._job.folder.resolve() / "sinks" / name
                 sink.recover(Recovery(self._job.run, name, generation, checkpoint, parts.get(name, {}), folder))
 
-    def _supervisor(self, query: Query, shift: int, layout: Layout, prepare: Callable[[int], None]) -> Supervisor:
+    def _supervisor(
+        self,
+        query: Query,
+        shift: int,
+        layout: Layout,
+        prepare: Callable[[int], None],
+        checkpoints: Callable[[], int],
+    ) -> Supervisor:
         first: list[int] = []
 
         def program(generation: int) -> Program:
@@ -251,7 +259,7 @@ class Driver:
             checkpoint = self.checkpoints.first_label(shift)
             return replace(made, generation=generation, shift=shift, first_generation=first[0], checkpoint=checkpoint)
 
-        return Supervisor(query, program, self._job.options, self._generations)
+        return Supervisor(query, program, self._job.options, self._generations, checkpoints)
 
     def _shifts(self) -> Shifts:
         return Shifts(self, self._tally, self._phases, self._handovers, self.checkpoints)
@@ -268,7 +276,8 @@ class Driver:
                 files.forget_from(batch)
             self._recover_sinks(generation, batch, {})
 
-        return MicroBatches(query, lambda layout: self._supervisor(query, 0, layout, prepare))
+        done = partial(next_batch, folder)
+        return MicroBatches(query, lambda layout: self._supervisor(query, 0, layout, prepare, done))
 
     def _settled_routing(self) -> tuple[Mapping[str, OperatorRouting], Utilisations]:
         """With which the next micro-batch begins."""

@@ -207,9 +207,10 @@ class Shifts:
             if shift is not self.current and at_work != self.current.supervisor.generation:
                 raise EngineError("pools stay as they are: the query at work died while the next was started")
             if time.monotonic() > deadline or self._stopping.is_set():
+                died = f"; its query died last of: {shift.supervisor.cause}" if shift.supervisor.cause else ""
                 raise EngineError(
                     f"{len(missing)} of {len(shift.replicas)} replicas were not ready within "
-                    f"{self._driver.ready_within_s:g} s; Spark's log: {self._driver.log_file}"
+                    f"{self._driver.ready_within_s:g} s{died}; Spark's log: {self._driver.log_file}"
                 )
             time.sleep(0.05)
 

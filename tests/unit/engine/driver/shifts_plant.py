@@ -39,6 +39,7 @@ class Watched:
         self.generation = next(numbers)
         self.restarts = self.renewals = 0
         self.failure: EngineError | None = None
+        self.cause = ""
         self.started = self.stopped = self.died = False
         self.restarting = True
 
