@@ -143,7 +143,10 @@ class Elastic:
                 return False
 
     def stop(self, timeout_s: float = 30.0) -> None:
-        """End the loop, and the run if it was started here, within the time; then the numbers stay as they are."""
+        """End the loop, and the run if it was started here, within the time; then the numbers stay as they are.
+
+        Raises why the run has failed, if it was started here and has.
+        """
         if self._ending.is_set():
             return
         self.ended_s = self.run.clock.now()
@@ -157,7 +160,8 @@ class Elastic:
         return self.start()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.stop(timeout_s=30.0 if kind is None else 0.0)
+        with contextlib.suppress(*() if kind is None else (EngineError,)):  # what was raised first says more
+            self.stop(timeout_s=30.0 if kind is None else 0.0)
 
     # ── looking ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -126,25 +126,33 @@ class Run:
         self._feed = UtilisationFeed(self.counters, self._routing.use)
 
     def stop(self, timeout_s: float = 30.0) -> bool:
-        """Stop the sources, finish what is in flight within the time, end the query; whether all was finished."""
+        """Stop the sources, finish what is in flight within the time, end the query; whether all was finished.
+
+        Raises why the run has failed, if it has, once all is ended.
+        """
         if self._driver is None or self._stopped.is_set():
             return True
         finished = False
         try:
             self.stop_sources()
-            deadline = time.monotonic() + timeout_s
-            finished = self.failure is None and self.wait_drained(timeout_s)
-            if finished and self._driver.work.checkpoint_now(max(CHECKPOINT_S, deadline - time.monotonic())):
-                self._driver.close_operators()
-                self._driver.ask_all(2.0)
-            elif finished:
-                log.warning("stop: all events were processed, but the last checkpoint was not committed in time")
-                finished = False
-            else:
-                log.warning("stop: events were still in flight after %g s", timeout_s)
+            finished = self._finish(self._driver, timeout_s)
         finally:
             self._shut_down()
+        self._raise_if_failed()
         return finished
+
+    def _finish(self, driver: Driver, timeout_s: float) -> bool:
+        """Whether all that is in flight is processed, and in a checkpoint, within the time; then operators close."""
+        deadline = time.monotonic() + timeout_s
+        if not self.wait_drained(timeout_s):
+            log.warning("stop: events were still in flight after %g s", timeout_s)
+            return False
+        if not driver.work.checkpoint_now(max(CHECKPOINT_S, deadline - time.monotonic())):
+            log.warning("stop: all events were processed, but the last checkpoint was not committed in time")
+            return False
+        driver.close_operators()
+        driver.ask_all(2.0)
+        return True
 
     def stop_sources(self) -> None:
         """Let no more events in; what is in flight goes on."""
@@ -183,7 +191,8 @@ class Run:
         return self.start()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.stop(timeout_s=30.0 if kind is None else 0.0)
+        with contextlib.suppress(*() if kind is None else (EngineError,)):  # what was raised first says more
+            self.stop(timeout_s=30.0 if kind is None else 0.0)
 
     # ── looking and steering ────────────────────────────────────────────────────────────────────────────────────────
 
