@@ -21,7 +21,6 @@ from penstock.engine.driver.channel import SILENT_S, ControlServer
 from penstock.engine.driver.checkpoints import CheckpointStatus
 from penstock.engine.driver.driver import Driver, ReplicaPlace, executors_of
 from penstock.engine.driver.routing import RoutingTable
-from penstock.engine.driver.shifts import check_pools
 from penstock.engine.driver.tally import Drain, Tally
 from penstock.engine.options import RunOptions
 from penstock.engine.plan.job import Job
@@ -84,6 +83,7 @@ class Run:
         self._owns_spark = spark is None
         self._own_folder = self.options.folder is None
         self._first_layout = full_layout(topology, self.options.source_slots)
+        self._laying_out = threading.Lock()
         self._stopped = threading.Event()
         self._checked = False
         self.clock = SteadyClock(self._stopped)
@@ -197,7 +197,7 @@ class Run:
     # ── looking and steering ────────────────────────────────────────────────────────────────────────────────────────
 
     def set_replicas(self, operator: str, replicas: int | Sequence[int]) -> None:
-        """Make this many replicas of the operator active, or just these; at once, nothing is restarted."""
+        """Make this many replicas of the operator active, or just these, of its pool at work; nothing is restarted."""
         self._routing.activate(operator, replicas)
 
     def publish_utilisation(self, utilisation: Mapping[str, Utilisation]) -> None:
@@ -216,8 +216,8 @@ class Run:
         so.
         """
         driver = self._at_work
-        check_pools(self.topology, pools, self.active)
-        return driver.work.take_over(lay_out(self.topology, pools, self.options.source_slots))
+        with self._laying_out, self._routing.laying_out(pools, lambda: driver.work.layout):
+            return driver.work.take_over(lay_out(self.topology, pools, self.options.source_slots))
 
     def wait_settled(self, timeout_s: float) -> bool:
         """Wait until no earlier shift is at work any more; False if the time is over first."""
@@ -236,7 +236,7 @@ class Run:
     def counters(self) -> RunCounters:
         """What the run has done so far, as of the replicas' last reports."""
         restarts = self._driver.work.restarts if self._driver is not None else 0
-        return self._tally.counters(self.clock.now(), self._routing.active, restarts)
+        return self._tally.counters(self.clock.now(), self._routing.active, restarts, self._routing.pools)
 
     def fresh_counters(self, timeout_s: float = 0.5) -> RunCounters:
         """The counters after asking every replica to report now; those that do not answer in time show by their age."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -22,8 +22,8 @@ from penstock.engine.driver.supervisor import Supervisor
 from penstock.engine.driver.tally import Tally
 from penstock.engine.plan.layout import Layout
 from penstock.engine.protocol.messages import Question, Start, StartQuery
-from penstock.errors import EngineError, InputError
-from penstock.topology import ReplicaId, Topology
+from penstock.errors import EngineError
+from penstock.topology import ReplicaId
 
 log = logging.getLogger(__name__)
 
@@ -320,15 +320,3 @@ class Shifts:
         if self._shifts.pop(shift.number, None) is not None:
             self._over_restarts += shift.supervisor.restarts
             shift.ended.set()
-
-
-def check_pools(topology: Topology, pools: Mapping[str, Sequence[int]], active: Mapping[str, tuple[int, ...]]) -> None:
-    """Raise an InputError unless every operator's pool has its active replicas, and none beyond its declared pool."""
-    for name, operator in topology.operators.items():
-        missing = sorted(set(active[name]) - set(pools.get(name, ())))
-        wrong = sorted(replica for replica in pools.get(name, ()) if not 0 <= replica < operator.pool)
-        if missing or wrong:
-            raise InputError(
-                f"{operator}: its pool must have the active replicas and none beyond 0..{operator.pool - 1}; "
-                f"missing: {missing}, beyond: {wrong}"
-            )

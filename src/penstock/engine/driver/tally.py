@@ -158,8 +158,14 @@ class Tally:
                 for replica in counted.batches.get(batch, {})
             }
 
-    def counters(self, now_s: float, active: dict[str, tuple[int, ...]], restarts: int = 0) -> RunCounters:
-        """The run as a whole, as of the latest reports."""
+    def counters(
+        self,
+        now_s: float,
+        active: Mapping[str, tuple[int, ...]],
+        restarts: int = 0,
+        pools: Mapping[str, tuple[int, ...]] | None = None,
+    ) -> RunCounters:
+        """The run as a whole, as of the latest reports; its pools are those declared, unless others are at work."""
         with self._lock:
             sums = self._sums()
             places = self._shifts[self.current].places
@@ -176,8 +182,8 @@ class Tally:
             done = total(by_name[name].values())
             backlog = sent[name] - done.processed - sum(done.dropped.values())
             age = max((now_s - heard.get((name, r), now_s) for r in active[name]), default=0.0)
-            pool = self._topology[name].pool
-            operators[name] = OperatorCounters(by_name[name], active[name], pool, max(backlog, 0), age)
+            pool = tuple(range(self._topology[name].pool)) if pools is None else pools[name]
+            operators[name] = OperatorCounters(by_name[name], active[name], len(pool), max(backlog, 0), age, pool)
         entered = {name: total(by_name[name].values()) for name in self._topology.sources}
         sources = {name: one.processed for name, one in entered.items()}
         lag = {name: one.lag for name, one in entered.items()}

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.driver import restarts, supervisor as module
+from penstock.engine.driver import restarts
+from penstock.engine.driver import supervisor as module
 from penstock.engine.driver.supervisor import Supervisor, cause_of
 from penstock.engine.options import RunOptions
 
