@@ -20,6 +20,7 @@ from penstock.engine.binding import AnySource, bind_sources
 from penstock.engine.driver.channel import SILENT_S, ControlServer
 from penstock.engine.driver.checkpoints import CheckpointStatus
 from penstock.engine.driver.driver import Driver, ReplicaPlace, executors_of
+from penstock.engine.driver.faults import Fault
 from penstock.engine.driver.routing import RoutingTable
 from penstock.engine.driver.tally import Drain, Tally
 from penstock.engine.options import RunOptions
@@ -246,6 +247,10 @@ class Run:
     def checkpoint_status(self) -> CheckpointStatus:
         """The last committed checkpoint, how long it took, and how many there were."""
         return self._at_work.checkpoint_status
+
+    def faults(self) -> list[Fault]:
+        """When the query died, of what, and for how long no new event reached a sink; the last thousand times."""
+        return self._driver.faults.all if self._driver is not None else []
 
     def places(self) -> dict[ReplicaId, ReplicaPlace]:
         """On which executor, host and process each replica sits."""

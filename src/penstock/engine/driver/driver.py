@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.control.clock import SteadyClock
 from penstock.engine.driver.channel import ControlServer
 from penstock.engine.driver.checkpoints import Checkpoints, CheckpointStatus
+from penstock.engine.driver.faults import Faults
 from penstock.engine.driver.handovers import Handovers
 from penstock.engine.driver.microbatch import MicroBatches, MicroBatchQuery, next_batch
 from penstock.engine.driver.phases import Phases
@@ -83,6 +84,9 @@ class Work(Protocol):
     def all_sent(self) -> bool:
         """Whether nothing that was let in has yet to be sent."""
 
+    def is_ready(self) -> bool:
+        """Whether all its replicas are there."""
+
     def all_read(self) -> bool:
         """Whether no source will ever have another event."""
 
@@ -121,6 +125,7 @@ class Driver:
         self._tally = tally
         self._clock = clock
         self._exchange = Exchange()
+        self.faults = Faults()
         self.first_shift = file.generation + 1  # every shift has had a generation
         self._generations = itertools.count(file.generation + 1)
         self._files = job.state_files()
@@ -197,7 +202,9 @@ class Driver:
 
     def hear(self, reports: Reports) -> list[OnlineNews]:
         """Take reports; what is new to who reports."""
-        self._tally.enter(reports, self._clock.now())
+        now_s = self._clock.now()
+        self._tally.enter(reports, now_s)
+        self.faults.deliver(now_s, self._tally.delivered(), self.work.is_ready)
         self._handovers.hear(reports)
         self.checkpoints.hear(reports.done)
         reports.online = [one for one in reports.online if shift_of(one.batch) == self._tally.current]
@@ -222,6 +229,10 @@ class Driver:
         """Who runs a shift; `prepare` is called with the generation before each start of its query."""
         query = RealTimeQuery(self._job.spark, lambda generation: self._job.spark_folder(str(generation)))
         return self._supervisor(query, shift, layout, prepare, lambda: self.checkpoints.status.committed)
+
+    def died(self, cause: str, died_s: float) -> None:
+        """The query of the shift at work has died, and is about to begin again."""
+        self.faults.died(self._clock.now() - (time.monotonic() - died_s), cause)
 
     def recover(self, generation: int) -> None:
         """Have sinks clean up, and state be looked at, before an attempt begins from the last checkpoint."""

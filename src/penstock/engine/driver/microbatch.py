@@ -123,6 +123,10 @@ class MicroBatches:
         """How often it was started again."""
         return self._supervisor.restarts
 
+    def is_ready(self) -> bool:
+        """They come and go with every batch."""
+        return True
+
     def all_read(self) -> bool:
         """A DataFrame may always have more."""
         return False

@@ -42,6 +42,9 @@ class DriverPort(Protocol):
     def supervise(self, shift: int, layout: Layout, prepare: Callable[[int], None]) -> Supervisor:
         """Who runs a shift; `prepare` is called with the generation before each start of its query."""
 
+    def died(self, cause: str, died_s: float) -> None:
+        """The query of the shift at work has died, and is about to begin again."""
+
     def recover(self, generation: int) -> None:
         """Have sinks clean up, and state be looked at, before an attempt begins from the last checkpoint."""
 
@@ -107,6 +110,10 @@ class Shifts:
         if not self._is_ready(current):
             return False
         return all(self._sent(current, slot) >= self._owed.get(slot, 0) for slot in current.source_slots)
+
+    def is_ready(self) -> bool:
+        """Whether all replicas of the shift at work are there."""
+        return self._is_ready(self.current)
 
     def all_read(self) -> bool:
         """Whether no source will ever have another event."""
@@ -184,6 +191,8 @@ class Shifts:
         for other in list(self._shifts.values()):
             if other.left:
                 self._finish(other)
+        if shift.begin:
+            self._driver.died(shift.supervisor.cause, shift.supervisor.died_s)
         for slot in shift.source_slots:
             self._owed[slot] = max(self._owed.get(slot, 0), self._sent(shift, slot))
         self._phases.begin_attempt(shift)

@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 LOOK_EVERY_S = 0.05
 TOLD_WITHIN_S = 0.3  # all that failed tasks say
 CONSEQUENCE = "streaming shuffle writer"  # the other end of it has failed: a task says so after its predecessor died
+RENEWED = "the driver had it begin again"
 LONGEST = 500  # characters of a cause
 PATTERNS = (
     r"penstock\.errors\.\w+: (.+)",
@@ -58,7 +59,7 @@ class Supervisor:
         self._thread = threading.Thread(target=self._watch, name="penstock-supervisor", daemon=True)
         self.generation = next(self._numbers)
         self.restarts = 0
-        self.cause = ""  # of the last death
+        self.cause, self.died_s = "", 0.0  # of the last death, and when it was noticed, by the monotonic clock
         self.restarting = True  # else a query that dies is left so
         self.died = False
         self.failure: EngineError | None = None
@@ -95,6 +96,7 @@ class Supervisor:
         with self._changing:
             if self._stopping.is_set() or unless():
                 return
+            self.cause, self.died_s = RENEWED, time.monotonic()
             if self._running is not None:
                 with contextlib.suppress(Exception):  # it says so when a batch is cut short, which is what is wanted
                     self._running.stop()
@@ -122,7 +124,8 @@ class Supervisor:
                     return
 
     def _death(self) -> Death:
-        lived_s = time.monotonic() - self._started_s
+        self.died_s = time.monotonic()
+        lived_s = self.died_s - self._started_s
         self.cause = self._not_started if self._running is None else self._cause(self._running)
         return Death(self.cause, lived_s, self._checkpoints())
 

@@ -86,6 +86,7 @@ class Tally:
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
+        self._sinks = frozenset(topology.sinks)
         self._lock = threading.Lock()
         self._settled: dict[ReplicaId, ReplicaCounters] = defaultdict(ReplicaCounters)
         self._shifts: dict[int, _OfShift] = defaultdict(_OfShift)  # by shift
@@ -134,6 +135,15 @@ class Tally:
         with self._lock:
             counted = [batch[slot] for batch in self._shifts[shift].batches.values() if slot in batch]
             return sum(one.processed + sum(one.dropped.values()) for one in counted)
+
+    def delivered(self) -> int:
+        """How many events sinks have processed or dropped in all, each counted once."""
+        with self._lock:
+            found = [one for (name, _), one in self._settled.items() if name in self._sinks]
+            for shift in self._shifts.values():
+                for batch in shift.batches.values():
+                    found += [one for (name, _), one in batch.items() if name in self._sinks]
+            return sum(one.processed + sum(one.dropped.values()) for one in found)
 
     def ended(self, shift: int) -> bool:
         """Whether all source slots of a shift say that no event will come any more."""
