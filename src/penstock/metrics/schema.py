@@ -1,7 +1,7 @@
 """The store's tables, made from the row classes: a column for each field, under the same name.
 
-Version 2 added the table `timetables`, version 3 `workers`, `managers` and `pauses`, version 4 `faults`; the others stay
-as they were.
+Version 2 added the table `timetables`, version 3 `workers`, `managers` and `pauses`, version 4 `faults`; the others
+stay as they were.
 """
 
 from __future__ import annotations

@@ -167,6 +167,7 @@ class Driver:
         self._handovers.stop()
         self.checkpoints.stop()
         self.work.stop()
+        self._handovers.join()
         self._phases.close()  # agents in processes that live on end, too
 
     # ── looking ─────────────────────────────────────────────────────────────────────────────────────────────────────
