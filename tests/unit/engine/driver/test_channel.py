@@ -283,7 +283,7 @@ def test_replicas_never_wait_for_an_agent_that_cannot_reach_the_driver(driver: D
 
 
 def test_a_run_that_is_carried_on_has_agents_of_its_own(driver: Driver, tools: Tools) -> None:
-    """A process that Spark used again kept the agent of the last driver, with its port and secret, and was never heard."""
+    """A process that Spark used again kept the agent of the last driver, and was never heard."""
     topology = Topology("app")
     topology.operator("clean", len, inputs=topology.source("tweets"))
     program = driver.program(topology)
