@@ -25,8 +25,8 @@ class RunOptions:
     checkpoint_timeout_s: float = 120.0  # a checkpoint that takes longer is given up; the next one covers it, too
     report_every_s: float = 0.5  # how often replicas report
     source_slots: int = 1  # partitions each source is spread over
-    retries: int = 5  # restarts of a query that dies, in a row
-    retry_window_s: float = 600.0  # a query that lived this long has its retries back
+    retries: int = 5  # restarts in a row without progress, but for faults of the environment: those have no limit
+    retry_window_s: float = 600.0  # a query that has lived this long has made progress, also without a checkpoint
     start_timeout_s: float = 120.0
     slots_within_s: float = 60.0  # how long the slots of a cluster are waited for
     handover_timeout_s: float = 60.0  # state whose move does not get on for so long stays; the query is started again

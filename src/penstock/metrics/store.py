@@ -27,6 +27,7 @@ from penstock.errors import InputError
 from penstock.metrics import schema
 from penstock.metrics.rows import (
     DecisionRow,
+    FaultRow,
     ForecastRow,
     IntervalRecord,
     IntervalRow,
@@ -49,6 +50,7 @@ Row = TypeVar(
     WorkerRow,
     ManagerRow,
     PauseRow,
+    FaultRow,
 )
 
 _CONNECT_TIMEOUT_S = 5
@@ -129,7 +131,15 @@ class Store:
             (schema.workers, record.levels.workers),
             (schema.managers, record.levels.managers),
             (schema.pauses, record.levels.pauses),
+            (schema.faults, record.faults),
         )
+        self._insert(run, parts)
+
+    def write_faults(self, run: str, faults: Iterable[FaultRow]) -> None:
+        """Enter faults that no interval has."""
+        self._insert(run, ((schema.faults, faults),))
+
+    def _insert(self, run: str, parts: Iterable[tuple[sa.Table, Iterable[Any]]]) -> None:
         with self._engine.begin() as connection:
             for table, rows in parts:
                 if values := [{"run": run, **_values(row)} for row in rows]:
@@ -183,6 +193,12 @@ class Store:
     def pauses(self, run: str) -> list[PauseRow]:
         """When a run's sources stood still for a change of its workers."""
         return self._read(PauseRow, _of_run(schema.pauses, run)) if self._has_workers else []
+
+    def faults(self, run: str) -> list[FaultRow]:
+        """When a run's query died, and how long events stood still; none in a store from before they were kept."""
+        if self.version < schema.WITH_FAULTS:
+            return []
+        return self._read(FaultRow, _of_run(schema.faults, run))
 
     @property
     def _has_workers(self) -> bool:

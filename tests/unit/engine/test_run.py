@@ -109,3 +109,39 @@ def test_the_folder_of_a_run_is_private(tmp_path: Path) -> None:
     with pytest.raises(InterruptedError):
         run.start()
     assert stat.S_IMODE((tmp_path / "a" / "run").stat().st_mode) == 0o700
+
+
+def failed(run: Run, ended: list[str]) -> EngineError:
+    """Have the run at work, and failed."""
+    failure = EngineError("the query died 6 times in a row without progress; the last time: x")
+    work = SimpleNamespace(failure=failure, restarts=5, layout=run._layout)
+    run._driver = SimpleNamespace(  # type: ignore[assignment]
+        work=work, stop_sources=lambda: ended.append("sources"), end=lambda: ended.append("work")
+    )
+    run.folder, run._own_folder = Path("kept"), False
+    return failure
+
+
+def test_stopping_a_run_that_has_failed_says_so_once_all_is_ended(run: Run) -> None:
+    """It said False, and leaving the block nothing at all, though the guide said that both raise."""
+    ended: list[str] = []
+    failure = failed(run, ended)
+    with pytest.raises(EngineError) as raised:
+        run.stop()
+    assert (raised.value, ended, run.stopped()) == (failure, ["sources", "work"], True)
+    assert run.stop()  # it has been ended, and has said why
+
+
+def test_leaving_the_block_of_a_run_that_has_failed_raises(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "start", lambda: run)
+    failure = failed(run, [])
+    with pytest.raises(EngineError) as raised, run:
+        pass
+    assert raised.value is failure
+
+
+def test_what_the_block_raised_is_not_hidden_by_the_runs_failure(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "start", lambda: run)
+    failed(run, [])
+    with pytest.raises(ZeroDivisionError), run:
+        raise ZeroDivisionError

@@ -43,15 +43,21 @@ class Handovers:
         self._processed: dict[ReplicaId, int] = {}  # by replicas of operators with state, in their last batch
         self._taken: dict[str, int] = {}  # what was handed over before this version has been removed
         self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="penstock-handovers", daemon=True)
 
     def start(self) -> None:
         """Begin to look."""
         if self._files:
-            threading.Thread(target=self._watch, name="penstock-handovers", daemon=True).start()
+            self._thread.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Begin no other look."""
         self._stopped.set()
+
+    def join(self, timeout_s: float = 30.0) -> None:
+        """Wait until nobody looks: another driver may carry the run on in the same folder."""
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
 
     def tables(self, generation: int, *, alone: bool) -> dict[str, Table]:
         """Who owns which key groups as an attempt begins: the same for all who ask.

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from penstock.engine.driver import handovers as module
 from penstock.engine.driver.handovers import KEPT, Handovers
 from penstock.engine.driver.routing import RoutingTable
 from penstock.engine.protocol.messages import Report, Reports, StateReport
@@ -215,3 +216,26 @@ def test_who_begins_to_hold_while_another_lets_go_holds(
         thread.join(5)
     routing.activate("count", 2)
     assert table(routing).owners == (0, 0, 0, 0)
+
+
+def test_who_waits_for_its_end_waits_until_nobody_looks(
+    routing: RoutingTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look that went on when the run had ended removed files of the driver that carried it on."""
+    monkeypatch.setattr(module, "LOOK_EVERY_S", 0.002)
+    looking, go_on = threading.Event(), threading.Event()
+
+    def roll_back() -> None:
+        looking.set()
+        assert go_on.wait(30)
+
+    handovers = Handovers(routing, {"count": StateFiles(tmp_path / "count")}, 0.01, roll_back)
+    handovers.start()
+    routing.activate("count", 2)  # and no replica says a word
+    assert looking.wait(30)
+    handovers.stop()
+    handovers.join(0.01)
+    assert handovers._thread.is_alive()
+    go_on.set()
+    handovers.join()
+    assert not handovers._thread.is_alive()
