@@ -23,7 +23,7 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from faults_blows import ALWAYS, CLUSTERED
+from faults_blows import ALWAYS, CLOCKS, CLUSTERED, faked_clock
 from faults_checker import FAULTS
 from faults_ends import KafkaEnds, PostgresEnds, SqliteEnds
 from faults_plan import planned
@@ -38,6 +38,8 @@ def kinds_for(ends: str, clustered: bool, only: Sequence[str], mountable: bool) 
     """The faults that can be had there, of those that are wanted."""
     kinds = [*ALWAYS, *OF_ENDS[ends.partition(":")[0]], *(("disk_full",) if mountable else ())]
     kinds += CLUSTERED if clustered else ()
+    if ends.startswith("kafka") and faked_clock(Path("/dev/null")):
+        kinds += CLOCKS
     return [kind for kind in kinds if not only or kind in only]
 
 

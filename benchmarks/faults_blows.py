@@ -19,13 +19,15 @@ from history_stage import Driver, python_workers
 from penstock.infra.standalone import StandaloneCluster
 
 FOUND_WITHIN_S = 90.0
+CLOCKS = ("clock_forward", "clock_back")
+HOUR_S = 3600
 GROWS_BYTES = 1 << 20
 AT_ONCE = 20  # connections with rubbish
 
 _PROCESSES = ("worker", "daemon", "driver", "jvm")  # the last is that of Spark's driver, and locally its executor
 ALWAYS = (
     *(f"{what}_{whom}" for what in ("kill", "stop") for whom in _PROCESSES),
-    *("channel_cut", "channel_slow", "channel_rubbish", "poison"),
+    *("kill_machine", "channel_cut", "channel_slow", "channel_rubbish", "poison"),
 )
 CLUSTERED = ("kill_executor", "kill_spark_worker", "kill_master", "stop_executor", "stop_spark_worker", "stop_master")
 
@@ -36,13 +38,14 @@ class Stage(Protocol):
     driver: Driver
     ends: Ends
     run_folder: Path
+    clock_file: Path
     cluster: StandaloneCluster | None
 
     def family(self) -> list[psutil.Process]:
         """All processes of the run: the driver's, and the cluster's."""
 
-    def restart_driver(self) -> None:
-        """Kill the driver and all that is its own, and start another on the same folder."""
+    def restart_driver(self, alone: bool) -> None:
+        """Kill the driver, alone or with all that is its own, and start another on the same folder."""
 
     def over(self) -> bool:
         """Whether the run has ended."""
@@ -180,13 +183,32 @@ def _fill_disk(stage: Stage, step: Step) -> None:
         ballast.unlink()
 
 
+def faked_clock(file: Path) -> dict[str, str] | None:
+    """The environment of processes whose clocks are ahead by what the file says; None without libfaketime."""
+    library = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+    if library is None:
+        return None
+    file.write_text("+0")
+    how = {"FAKETIME_DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_RESET": "1", "FAKETIME_CACHE_DURATION": "1"}
+    return {"LD_PRELOAD": str(library), "FAKETIME_TIMESTAMP_FILE": str(file), **how}
+
+
+def _clock(stage: Stage, step: Step) -> None:
+    """All clocks of the run jump by an hour, and back again."""
+    stage.clock_file.write_text(f"{'+' if step.kind == 'clock_forward' else '-'}{HOUR_S}")
+    time.sleep(step.length_s)
+    stage.clock_file.write_text("+0")
+
+
 STRIKES: Mapping[str, Callable[[Stage, Step], None]] = {
     "replicas": lambda stage, step: _tell(stage, f"replicas {step.seed}"),
     "layout": lambda stage, step: _tell(stage, f"layout {step.seed}"),
-    "kill_driver": lambda stage, _: stage.restart_driver(),
+    "kill_driver": lambda stage, _: stage.restart_driver(alone=True),  # what it has started lives on for a while
+    "kill_machine": lambda stage, _: stage.restart_driver(alone=False),
     "channel_cut": _cut,
     "channel_slow": _slow,
     "channel_rubbish": _rubbish,
     "disk_full": _fill_disk,
+    **dict.fromkeys(CLOCKS, _clock),
     "poison": lambda _stage, _step: None,  # the events themselves are poisoned
 }

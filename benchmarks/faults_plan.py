@@ -17,6 +17,8 @@ LENGTHS_S: Mapping[str, tuple[float, float]] = {  # how long a fault lasts; thos
     "channel_cut": (1.0, 15.0),
     "channel_slow": (3.0, 15.0),
     "channel_rubbish": (1.0, 5.0),
+    "clock_forward": STOPPED_S,
+    "clock_back": STOPPED_S,
     "kill_broker": (0.5, 8.0),
     "kill_database": (0.5, 8.0),
     "kill_master": (1.0, 8.0),

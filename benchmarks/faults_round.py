@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 import psutil
-from faults_blows import MissedError, strike
+from faults_blows import CLOCKS, MissedError, faked_clock, strike
 from faults_checker import FAULTS, Verdict, judge
 from faults_ends import Ends, KafkaEnds, PostgresEnds, SqliteEnds, as_numbers, as_results
 from faults_plan import MOVES, Step, payloads, wanted
@@ -76,8 +76,11 @@ class StuckError(Exception):
 class Scene:
     """A run, its driver and what it stands on; `faults_blows.Stage`."""
 
-    def __init__(self, folder: Path, ends: Ends, rate: float, cluster: StandaloneCluster | None) -> None:
+    def __init__(self, folder: Path, ends: Ends, rate: float, cluster: StandaloneCluster | None, clock: bool) -> None:
         self.folder, self.ends, self.cluster = folder, ends, cluster
+        self.clock_file = folder / "clock"
+        faked = faked_clock(self.clock_file) if clock else None
+        self._environment = {**os.environ, **faked} if faked else None
         self.run_folder = folder / "run"
         self.run_folder.mkdir(exist_ok=True)
         self.log = folder / "driver.log"
@@ -100,7 +103,7 @@ class Scene:
 
     def _start(self) -> Driver:
         self.drivers += 1
-        return Driver([str(SCENARIOS), str(self.folder / "setup.json")], self.log)
+        return Driver([str(SCENARIOS), str(self.folder / "setup.json")], self.log, self._environment)
 
     def family(self) -> list[psutil.Process]:
         """All processes of the run: the driver's, and the cluster's."""
@@ -114,12 +117,12 @@ class Scene:
         """Of Master and Workers."""
         return [pid for pid, _ in self.cluster.processes().values()] if self.cluster is not None else []
 
-    def restart_driver(self) -> None:
-        """Kill the driver and all that is its own, and start another on the same folder."""
+    def restart_driver(self, alone: bool) -> None:
+        """Kill the driver, alone or with all that is its own, and start another on the same folder."""
         with self._changing:
             if self.over():
                 raise MissedError("the run has ended")
-            self.driver.kill()
+            self.driver.kill_alone() if alone else self.driver.kill()
             self.driver = self._start()
 
     def over(self) -> bool:
@@ -211,7 +214,7 @@ def run_round(name: str, steps: Sequence[Step], rate: float, kept: Path, *, clus
         cluster = _open_cluster(folder, stack) if clustered else None
         ends = open_ends(name, folder, events, rate)
         stack.callback(ends.close)
-        scene = Scene(folder, ends, rate, cluster)
+        scene = Scene(folder, ends, rate, cluster, any(step.kind in CLOCKS for step in steps))
         watch = Watch(ends.progress, lambda: scene.driver, scene.cluster_pids)
         began_s, stuck = time.time(), ""
         try:

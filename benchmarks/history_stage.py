@@ -68,6 +68,11 @@ class Driver:
             draw.choice(workers).kill()
         return bool(workers)
 
+    def kill_alone(self) -> None:
+        """End its process as a crash would; what it has started is left to notice that."""
+        self.process.kill()
+        self.process.wait()
+
     def kill(self) -> None:
         """End it as a crash would, with all that it has started."""
         for one in (*self.family(), self.process):
