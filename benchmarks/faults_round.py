@@ -153,6 +153,8 @@ class Scene:
     def strike(self, step: Step) -> None:
         """Carry out a step in a thread, and note when it was."""
         one = Struck(kind=step.kind, at_s=time.time(), length_s=round(step.length_s, 1))
+        with self.log.open("a") as log:  # among what the driver says
+            log.write(f"strike {step.kind} at {step.at_s:.1f} s, for {step.length_s:.1f} s\n")
         if step.kind not in MOVES:
             self.struck.append(one)
         try:
