@@ -8,13 +8,15 @@
 Real DNS queries are counted by name and by domain in rounds of ten faults, drawn by the seed: also two at once, in the
 middle of recoveries, of moves of state and of changes of the layout. `faults_checker.py` judges what the sinks hold.
 Prints one JSON object. A disk is full where the run's folder can be a file system of its own (as root); the clock jumps
-on Kafka only, as a trace is tied to the clock, and where libfaketime is installed.
+on Kafka only, as a trace is tied to the clock, and where there is a C compiler.
 """
 
 from __future__ import annotations
 
 import shutil
+import signal
 import statistics
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -23,8 +25,9 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from faults_blows import ALWAYS, CLOCKS, CLUSTERED, faked_clock
+from faults_blows import ALWAYS, CLOCKS, CLUSTERED
 from faults_checker import FAULTS
+from faults_clock import can_jump
 from faults_ends import KafkaEnds, PostgresEnds, SqliteEnds
 from faults_plan import planned
 from faults_round import RoundResult, can_mount, run_round
@@ -38,7 +41,7 @@ def kinds_for(ends: str, clustered: bool, only: Sequence[str], mountable: bool) 
     """The faults that can be had there, of those that are wanted."""
     kinds = [*ALWAYS, *OF_ENDS[ends.partition(":")[0]], *(("disk_full",) if mountable else ())]
     kinds += CLUSTERED if clustered else ()
-    if ends.startswith("kafka") and faked_clock(Path("/dev/null")):
+    if ends.startswith("kafka") and can_jump():
         kinds += CLOCKS
     return [kind for kind in kinds if not only or kind in only]
 
@@ -96,6 +99,7 @@ def main(
         raise typer.BadParameter(f"must be local; got {cluster!r}", param_hint="--cluster")
     if unknown := [one for one in ends.split(",") if one.partition(":")[0] not in OF_ENDS]:
         raise typer.BadParameter(f"must be some of {', '.join(ENDS)}; got {unknown[0]!r}", param_hint="--ends")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # with all that was started
     console, rounds = Console(stderr=True), list[RoundResult]()
     here, began_s, mountable = folder / f"seed-{seed}{'-cluster' * bool(cluster)}", time.monotonic(), can_mount()
     if not resume:

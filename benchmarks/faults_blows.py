@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 import psutil
+from faults_clock import HOUR_S, Clock
 from faults_ends import Ends
 from faults_plan import Step
 from history_stage import Driver, python_workers
@@ -20,7 +21,6 @@ from penstock.infra.standalone import StandaloneCluster
 
 FOUND_WITHIN_S = 90.0
 CLOCKS = ("clock_forward", "clock_back")
-HOUR_S = 3600
 GROWS_BYTES = 1 << 20
 AT_ONCE = 20  # connections with rubbish
 
@@ -38,7 +38,7 @@ class Stage(Protocol):
     driver: Driver
     ends: Ends
     run_folder: Path
-    clock_file: Path
+    clock: Clock | None
     cluster: StandaloneCluster | None
 
     def family(self) -> list[psutil.Process]:
@@ -183,21 +183,13 @@ def _fill_disk(stage: Stage, step: Step) -> None:
         ballast.unlink()
 
 
-def faked_clock(file: Path) -> dict[str, str] | None:
-    """The environment of processes whose clocks are ahead by what the file says; None without libfaketime."""
-    library = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
-    if library is None:
-        return None
-    file.write_text("+0")
-    how = {"FAKETIME_DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_RESET": "1", "FAKETIME_CACHE_DURATION": "1"}
-    return {"LD_PRELOAD": str(library), "FAKETIME_TIMESTAMP_FILE": str(file), **how}
-
-
 def _clock(stage: Stage, step: Step) -> None:
     """All clocks of the run jump by an hour, and back again."""
-    stage.clock_file.write_text(f"{'+' if step.kind == 'clock_forward' else '-'}{HOUR_S}")
+    if stage.clock is None:
+        raise MissedError("the clock cannot be set")
+    stage.clock.jump(HOUR_S if step.kind == "clock_forward" else -HOUR_S)
     time.sleep(step.length_s)
-    stage.clock_file.write_text("+0")
+    stage.clock.jump(0)
 
 
 STRIKES: Mapping[str, Callable[[Stage, Step], None]] = {

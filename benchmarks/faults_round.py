@@ -15,8 +15,9 @@ from typing import Any
 
 import msgspec
 import psutil
-from faults_blows import CLOCKS, MissedError, faked_clock, strike
+from faults_blows import CLOCKS, MissedError, strike
 from faults_checker import FAULTS, Verdict, judge
+from faults_clock import Clock
 from faults_ends import Ends, KafkaEnds, PostgresEnds, SqliteEnds, as_numbers, as_results
 from faults_plan import MOVES, Step, payloads, wanted
 from faults_scenarios import Setup
@@ -76,11 +77,12 @@ class StuckError(Exception):
 class Scene:
     """A run, its driver and what it stands on; `faults_blows.Stage`."""
 
-    def __init__(self, folder: Path, ends: Ends, rate: float, cluster: StandaloneCluster | None, clock: bool) -> None:
+    def __init__(
+        self, folder: Path, ends: Ends, rate: float, cluster: StandaloneCluster | None, clock: Clock | None
+    ) -> None:
         self.folder, self.ends, self.cluster = folder, ends, cluster
-        self.clock_file = folder / "clock"
-        faked = faked_clock(self.clock_file) if clock else None
-        self._environment = {**os.environ, **faked} if faked else None
+        self.clock = clock
+        self._environment = {**os.environ, **clock.environment} if clock is not None else None
         self.run_folder = folder / "run"
         self.run_folder.mkdir(exist_ok=True)
         self.log = folder / "driver.log"
@@ -216,7 +218,8 @@ def run_round(name: str, steps: Sequence[Step], rate: float, kept: Path, *, clus
         cluster = _open_cluster(folder, stack) if clustered else None
         ends = open_ends(name, folder, events, rate)
         stack.callback(ends.close)
-        scene = Scene(folder, ends, rate, cluster, any(step.kind in CLOCKS for step in steps))
+        clock = Clock(folder) if any(step.kind in CLOCKS for step in steps) else None
+        scene = Scene(folder, ends, rate, cluster, clock)
         watch = Watch(ends.progress, lambda: scene.driver, scene.cluster_pids)
         began_s, stuck = time.time(), ""
         try:
