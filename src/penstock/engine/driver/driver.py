@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -119,7 +120,7 @@ class Driver:
         self, job: Job, file: RunFile, server: ControlServer, routing: RoutingTable, tally: Tally, clock: SteadyClock
     ) -> None:
         self._job = job
-        self._file = file
+        self._file, self._keeping = file, threading.Lock()
         self._server = server
         self._routing = routing
         self._tally = tally
@@ -300,10 +301,13 @@ class Driver:
         """Begin again from the last checkpoint, under the owners before the change that does not get on."""
         self.work.renew(self._routing.roll_back)
 
-    def _keep(self, **changes: Any) -> None:
-        """On disk, for a later driver of the run."""
-        self._file = msgspec.structs.replace(self._file, **changes)
-        self._file.write(self._job.folder)
+    def _keep(self, *, epoch_s: float | None = None, generation: int = -1) -> None:
+        """On disk, for a later driver of the run; two shifts may begin attempts at the same time, in any order."""
+        with self._keeping:
+            held = self._file
+            latest, epoch_s = max(generation, held.generation), held.epoch_s if epoch_s is None else epoch_s
+            self._file = msgspec.structs.replace(held, epoch_s=epoch_s, generation=latest)
+            self._file.write(self._job.folder)
 
 
 def _host_of(spark: SparkSession) -> str:

@@ -191,6 +191,29 @@ def test_a_change_that_goes_on_is_waited_for(routing: RoutingTable, tmp_path: Pa
     assert table(routing).version == 3  # changes may begin again
 
 
+def test_the_next_shift_begins_with_the_owners_that_were_wished_before(
+    routing: RoutingTable, handovers: Handovers
+) -> None:
+    """A replica was deactivated while a checkpoint kept its key groups where they were, and then laid out no more.
+
+    The next shift had it as an owner, and no partition for it: who sent to it died.
+    """
+    routing.activate("count", 2)
+    for replica in (0, 1):
+        handovers.hear(said(replica, handed=2, taken=2))
+    assert handovers.hold_now("checkpoint")
+    routing.activate("count", 1)
+    taking_over = threading.Thread(target=lambda: handovers.hold("shift"))
+    taking_over.start()
+    taking_over.join(0.1)
+    handovers.release("checkpoint")
+    for replica in (0, 1):
+        handovers.hear(said(replica, handed=3, taken=3))
+    taking_over.join(30)
+    assert not taking_over.is_alive()
+    assert handovers.tables(1, alone=False)["count"].owners == (0, 0, 0, 0)
+
+
 def test_who_begins_to_hold_while_another_lets_go_holds(
     routing: RoutingTable, handovers: Handovers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
