@@ -3,7 +3,7 @@
 BIN := .venv/bin
 READY := .venv/.ready
 PYTEST := $(BIN)/python -m pytest -q
-BENCHMARKS := $(filter-out %_scenarios.py %_stage.py %/rounds.py,$(wildcard benchmarks/*.py))
+BENCHMARKS := $(filter-out %_scenarios.py %_stage.py %/rounds.py benchmarks/faults_%,$(wildcard benchmarks/*.py))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:

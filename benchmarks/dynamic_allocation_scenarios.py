@@ -137,14 +137,14 @@ def play(file: Path, folder: Path, sizes: Sizes) -> dict[str, Any]:
     os.environ.update(environment, PYTHONPATH=os.pathsep.join(filter(None, paths)))
     with StandaloneCluster(folder / "cluster", StandaloneOptions(cores=sizes.capacity)) as cluster:
         await_workers(cluster, sizes.most)
-        spark = _session(cluster.url, sizes)
+        spark = _session(cluster, sizes)
         try:
             return _Player(spark, load_trace(file), folder).play(sizes)
         finally:
             spark.stop()
 
 
-def _session(url: str, sizes: Sizes) -> SparkSession:
+def _session(cluster: StandaloneCluster, sizes: Sizes) -> SparkSession:
     allocation = {
         "enabled": "true",
         "shuffleTracking.enabled": "true",
@@ -154,7 +154,7 @@ def _session(url: str, sizes: Sizes) -> SparkSession:
         "minExecutors": str(sizes.least),
         "maxExecutors": str(sizes.most),
     }
-    builder = SparkSession.builder.appName("dynamic allocation").master(url)
+    builder = SparkSession.builder.appName("dynamic allocation").master(cluster.url)
     settings = {
         "spark.executor.cores": str(sizes.capacity),
         "spark.executor.memory": "512m",
@@ -164,6 +164,7 @@ def _session(url: str, sizes: Sizes) -> SparkSession:
         "spark.log.level": "ERROR",
         "spark.python.daemon.module": "penstock.engine.worker.daemon",  # as Penstock has it: workers are forked
         **SETTINGS,
+        **cluster.settings,
         **{f"spark.dynamicAllocation.{name}": value for name, value in allocation.items()},
     }
     for name, value in settings.items():

@@ -10,7 +10,7 @@ last operator does. Latency is from an event's time in the input topic to its ar
 The highest rate is that of many events which become visible at once, in a transaction, to a contender that is warm.
 
 A run begins ten minutes behind while more comes, its operators taking 5 ms for an event: as fast as the same pools
-with all events in a file, memory bounded; and with pools that psps sizes for what waits outside.
+with all events in a file, memory bounded; and with the replicas that psps, counting what waits upstream, asks for.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ OTHERS = ROOT / ".bench-venv"
 SYSTEMS = ("penstock", "bytewax", "quix")
 RATES = ("200", "2000")
 COUNT = "400000"
+POLICY = "psps:predecessor_backlog"
 
 
 def plan(rounds: int, count: str, behind_s: str) -> list[Scenario]:
     """Every scenario of every round, alternating between the systems."""
     once: list[Scenario] = [("latency", system, rate) for rate in RATES for system in SYSTEMS]
     once += [("rate", system, count) for system in SYSTEMS]
-    return once * rounds + [("saturated", "20000"), *(("behind", policy, behind_s) for policy in ("none", "psps"))]
+    return once * rounds + [("saturated", "20000"), *(("behind", policy, behind_s) for policy in ("none", POLICY))]
 
 
 def main() -> None:
@@ -101,8 +102,9 @@ def tell(result: dict[str, Figures]) -> None:
         f"{behind['memory_most_mb']:.0f} MB at most"
     )
     console.print(
-        f"under psps: {sized['active_behind']:.0f} replicas while behind, {sized['active_afterwards']:.0f} afterwards; "
-        f"caught up after {sized['took_s']:.0f} s ({behind['took_s']:.0f} s with all {behind['active_behind']:.0f}), "
+        f"under {POLICY}: {sized['active_behind']:.0f} replicas while behind, "
+        f"{sized['active_afterwards']:.0f} afterwards; caught up after {sized['took_s']:.0f} s "
+        f"({behind['took_s']:.0f} s with all {behind['active_behind']:.0f}), "
         f"{sized['rate'] / full['rate']:.2f} of the full rate, memory {sized['memory_most_mb']:.0f} MB at most"
     )
 

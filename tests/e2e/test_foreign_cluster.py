@@ -26,7 +26,8 @@ def test_a_run_on_executors_of_someone_elses_cluster(tmp_path: Path) -> None:
         assert started.returncode == 0, started.stderr
         url = json.loads(penstock(tmp_path, "cluster", "status", "--json", "-", *where).stdout)["url"]
         load = ["--rate", "20", "--duration", "12", "--td", "3", "--policy", "psps"]
-        cluster = ["--cluster", url, "--workers", "1..2", "--json", "run.json"]
+        settings = ["--properties-file", str(tmp_path / "cluster" / "spark.conf")]
+        cluster = ["--cluster", url, *settings, "--workers", "1..2", "--json", "run.json"]
         ran = penstock(tmp_path, "run", "wordcount", *load, *POOLS, *cluster)
         assert ran.returncode == 0, ran.stdout + ran.stderr
         found = json.loads((tmp_path / "run.json").read_text())

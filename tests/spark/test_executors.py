@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.engine.session import OWN
+from penstock.engine.session import open_session
 from penstock.errors import EngineError
 from penstock.infra.cluster_workers import await_workers
 from penstock.infra.executors import SETTINGS, Executors
@@ -61,10 +62,8 @@ def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSess
     settings = {"spark.executor.cores": "2", "spark.executor.memory": "512m", "spark.task.maxFailures": "1"}
     with StandaloneCluster(tmp_path / "cluster", StandaloneOptions(cores=2, memory_mb=600)) as cluster:
         await_workers(cluster, 2)
-        builder = SparkSession.builder.appName("executors").config("spark.master", cluster.url)
-        for key, value in {**OWN, **settings, **SETTINGS}.items():
-            builder = builder.config(key, value)
-        session = builder.getOrCreate()
+        master = {"spark.master": cluster.url, **cluster.settings}
+        session = open_session(4, {**settings, **SETTINGS, **master}, tmp_path / "spark.log")
         yield session
         session.stop()
 
@@ -74,6 +73,7 @@ def test_an_executor_leaves_when_its_tasks_have_ended_and_another_comes_when_ask
 ) -> None:
     executors = Executors(spark)
     until(lambda: executors.ready() == {"0", "1"})
+    check_secret(spark)
     assert executors.ids() == ("0", "1")
     assert set(asked(spark, told, 4)) == {"0", "1"}
 
@@ -101,6 +101,15 @@ def test_an_executor_leaves_when_its_tasks_have_ended_and_another_comes_when_ask
     until(lambda: executors.ids() == ("1", "2"))
     with pytest.raises(EngineError, match="executor '0': is not registered; known: 1, 2"):
         executors.decommission("0")
+
+
+def check_secret(spark: SparkSession) -> None:
+    """Everyone on the machine can read command lines; PySpark puts all settings on Java's."""
+    secret = spark.sparkContext.getConf().get("spark.authenticate.secret")
+    assert secret is not None
+    commands = [" ".join(one.info["cmdline"] or ()) for one in psutil.process_iter(["cmdline"])]
+    assert [one for one in commands if "CoarseGrainedExecutorBackend" in one]
+    assert not [one for one in commands if secret in one]
 
 
 def test_a_session_must_be_on_a_cluster_and_allow_it() -> None:

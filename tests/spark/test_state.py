@@ -145,3 +145,28 @@ def test_a_hand_over_that_takes_too_long_is_taken_back(collected_in: Path, caplo
     assert "waiting for replicas [0]: they stay" in caplog.text
     sent = Counter(words[n % len(words)] for n in range(count))
     assert {word: max(counts) for word, counts in counted(collected_in).items()} == sent
+
+
+def test_a_run_that_was_stopped_is_carried_on_with_other_pools_and_nothing_comes_twice(
+    collected_in: Path, tmp_path: Path
+) -> None:
+    """Another pool was refused; an operator that keeps nothing joins, too. Counts go on where they were."""
+    words = zipf_words(2000)
+    options = RunOptions(folder=tmp_path / "run")
+    with Run(word_count(collected_in), source_of(words, 250), replicas={"count": 4}, options=options) as run:
+        until(lambda: run.counters().operators["end"].total.processed > 300)
+        assert run.stop(120)
+    before = len(collected(collected_in))
+    assert 300 < before < len(words)
+    topology = Topology("words", pool=1)
+    first = topology.operator("first", same, inputs=topology.source("words"))
+    counts = topology.operator("count", count, inputs=first, key="word", pool=2, key_groups=32)
+    topology.operator("end", CollectSink(collected_in), inputs=topology.operator("new", same, inputs=counts))
+    with Run(topology, source_of(words, 250), options=options) as run:
+        assert run.wait(120)
+        assert run.counters().sources["words"] == len(words) - before
+    found = collected(collected_in)
+    assert len(found) == len(words)
+    assert {word: sorted(seen) for word, seen in counted(collected_in).items()} == {
+        word: list(range(1, times + 1)) for word, times in Counter(words).items()
+    }

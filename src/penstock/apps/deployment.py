@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,8 @@ from penstock.topology.operator import Process
 from penstock.workload import Trace
 from penstock.workload.data import data_folder
 
+_NAMED = re.compile(r"([\w-]+)=(?=\w+:)")  # before a URL
+
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
@@ -28,7 +31,7 @@ class Deployment:
     pools: Mapping[str, int] = field(default_factory=dict)  # by operator
     service_ms: Mapping[str, float] = field(default_factory=dict)  # by operator, of shipped applications
     grouping: str | None = None  # of operators without a key
-    sink: str | None = None  # where what comes out goes: URL of a database, a queue or a topic
+    sink: str | None = field(default=None, repr=False)  # URL of a database, a queue or a topic; may have a password
     events: Path | None = None  # a file of events, or a folder of real ones for a shipped application
     seed: int = 0
 
@@ -45,10 +48,14 @@ class Deployment:
         names = tuple(self.topology(Path()).sources)
         found: dict[str, Source] = {}
         for given in urls:
-            name, sign, url = given.partition("=") if given.split("=")[0] in names else ("", "", given)
-            if not sign and len(names) > 1:
-                raise InputError(f"source: must be NAME=URL, with NAME one of {', '.join(names)}; got {given!r}")
-            found[name or names[0]] = source_at(url)
+            named = _NAMED.match(given)
+            name = named[1] if named else names[0]
+            if (named is None and len(names) > 1) or name not in names:
+                told = f"must be NAME=URL, with NAME one of {', '.join(names)}"
+                raise InputError(f"source: {told}; got {shown_url(given)!r}")
+            if name in found:
+                raise InputError(f"source {name!r}: must be given once; got {shown_url(given)!r} besides")
+            found[name] = source_at(given[named.end() :] if named else given)
         return found
 
     def source(self, trace: Trace) -> Source:
@@ -93,10 +100,20 @@ class Deployment:
         return lambda name, service_ms: sink_at(url, name, service_ms)
 
 
+def shown_url(url: str) -> str:
+    """A URL as messages may have it: without login and options, in which there may be a password.
+
+    >>> shown_url("kafka://ann:hush@host:9092/topic?sasl.password=hush")
+    'kafka://host:9092/topic'
+    """
+    before, sign, rest = url.partition("?")[0].partition("://")
+    return f"{before}{sign}{rest.rpartition('@')[2]}"
+
+
 def source_at(url: str) -> Source:
     """What a URL stands for: `kafka://host:9092/topic?group=…`."""
     if urlsplit(url).scheme != "kafka":
-        raise InputError(f"source: must be a URL such as kafka://host:9092/topic; got {url!r}")
+        raise InputError(f"source: must be a URL such as kafka://host:9092/topic; got {shown_url(url)!r}")
     return KafkaSource.from_url(url)
 
 
@@ -107,4 +124,7 @@ def sink_at(url: str, name: str, service_ms: float) -> Process:
         return KafkaSink.from_url(url)
     if scheme.startswith("amqp"):
         return QueueSink(url, name, service_ms=service_ms)
+    if "://" in url and not scheme.startswith(("sqlite", "postgres")):
+        told = "must be a URL of kafka, amqp, amqps, sqlite or postgresql"
+        raise InputError(f"sink: {told}; got {shown_url(url)!r}")
     return DatabaseSink(url, name, service_ms=service_ms)

@@ -35,7 +35,8 @@ def start(
         state = _cluster(folder).start(workers, options)
         told = f"{workers} worker{'s' if workers != 1 else ''} with {cores} cores each; its page: {state.web_url}"
         console.print(f"{state.url}: {told}", highlight=False, soft_wrap=True)
-        console.print(f"use it with: penstock run … --cluster {state.url}", highlight=False, soft_wrap=True)
+        settings = f"--properties-file {state.settings_file}"  # has the secret
+        console.print(f"use it with: penstock run … --cluster {state.url} {settings}", highlight=False, soft_wrap=True)
         where = f" --folder {folder}" if folder else ""
         console.print(f"stop it with: penstock cluster stop{where}", highlight=False, soft_wrap=True)
 

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from statistics import median
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -63,7 +64,7 @@ class LiveView:
         if self._live is not None:
             self._live.update(self._view(run, last, counters), refresh=True)
         else:
-            self._console.print(_line(run, last, counters), highlight=False)
+            self._console.print(_line(run, last, counters), highlight=False, soft_wrap=True)
 
     def _view(self, run: Elastic, last: RunCounters, now: RunCounters) -> Group:
         sent, total = sum(now.sources.values()), _total(run)
@@ -211,6 +212,8 @@ def tell(console: Console, summary: Mapping[str, Any]) -> None:
     console.print(headline(summary), highlight=False)
     console.print(operators_table(summary))
     console.print(metrics_table(summary))
+    if summary.get("faults"):
+        console.print(faults_line(summary["faults"]), highlight=False, soft_wrap=True)
     if "workers" in summary:
         console.print(workers_line(summary["workers"]), highlight=False)
 
@@ -268,6 +271,17 @@ def headline(summary: Mapping[str, Any]) -> str:
         f"{summary['duration_s']:.0f} s, {summary['restarts']} restarts, "
         f"{summary['checkpoints']['committed']} checkpoints"
     )
+
+
+def faults_line(faults: Sequence[Mapping[str, Any]]) -> str:
+    """How often the query died, for how long events stood still, and of what it died last.
+
+    >>> faults_line([{"seconds": 2.0, "cause": "x"}, {"seconds": 4.0, "cause": "Python worker exited unexpectedly"}])
+    'faults: 2, events stood still for 3.0 s (median), 4.0 s (longest); the last: Python worker exited unexpectedly'
+    """
+    lasted = [one["seconds"] for one in faults if one["seconds"] is not None]
+    stood = f", events stood still for {median(lasted):.1f} s (median), {max(lasted):.1f} s (longest)" if lasted else ""
+    return f"faults: {len(faults)}{stood}; the last: {faults[-1]['cause']}"
 
 
 def workers_line(workers: Mapping[str, Any]) -> str:

@@ -16,6 +16,8 @@ import typer
 
 from penstock.cli import options as given
 from penstock.cli.console import clear_errors, console, write_text
+from penstock.common.checks import positive
+from penstock.common.files import private_folder
 from penstock.errors import InputError
 from penstock.workload import Trace, played
 
@@ -75,6 +77,10 @@ def run(
         with run_folder(topology, resume) as folder:
             if source and (trace is not None or rate is not None):
                 raise InputError("give one of --source URL, --trace FILE and --rate R")
+            if source and (mean_rate is not None or speedup != 1.0 or events is not None):
+                raise InputError("--mean-rate, --speedup and --events are for a trace or a rate, and not for --source")
+            if source and duration is not None:
+                positive("run", "--duration", duration)
             input_ = None if source else trace_of(trace, rate, duration, mean_rate, speedup)
             deployment = Deployment(
                 app=topology,
@@ -152,7 +158,8 @@ def new_folder(app: str) -> Path:
     while folder.exists():
         number += 1
         folder = base.with_name(f"{base.name}-{number}")
-    folder.mkdir(parents=True)
+    private_folder(folder.parent)
+    private_folder(folder)
     return folder.resolve()
 
 

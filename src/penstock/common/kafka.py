@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from penstock.common.secrets import resolve
 from penstock.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ QUIET = {"log_level": 2}  # what matters comes by error_cb
 CHECK_S = 10.0
 ANSWER_S = 5.0
 SAY_AGAIN_S = 60.0
-_SECRET = re.compile(r"\$\{(env|file):([^}]+)\}")
+_UNDOTTED = ("acks", "debug", "log_level", "partitioner", "retries")
 _HIDDEN = re.compile(r"password|secret|token|key\.pem|oauthbearer\.config|user\.info")
 _log = logging.getLogger("penstock.kafka")
 
@@ -34,25 +33,25 @@ _log = logging.getLogger("penstock.kafka")
 def resolved(thing: str, settings: Settings) -> dict[str, Any]:
     """The settings with what `${env:NAME}` and `${file:/path}` in them stand for; called where they are used.
 
+    >>> import os
     >>> os.environ["KAFKA_USER"] = "ann"
     >>> resolved("kafka source 'clicks'", {"sasl.username": "${env:KAFKA_USER}", "linger.ms": 5})
     {'sasl.username': 'ann', 'linger.ms': 5}
     """
 
-    def value(name: str, given: str) -> str:
-        return _SECRET.sub(lambda found: _secret(f"{thing}: setting {name}", *found.groups()), given)
+    return {
+        name: resolve(f"{thing}: setting {name}", given) if isinstance(given, str) else given
+        for name, given in settings.items()
+    }
 
-    return {name: value(name, given) if isinstance(given, str) else given for name, given in settings.items()}
 
+def is_setting(name: str) -> bool:
+    """Whether a name in a URL is meant for librdkafka: it has a dot, or is one of its few without.
 
-def _secret(thing: str, kind: str, place: str) -> str:
-    try:
-        return os.environ[place] if kind == "env" else Path(place).read_text().rstrip("\r\n")
-    except KeyError:
-        raise InputError(f"{thing}: the environment has no variable {place!r}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise InputError(f"{thing}: the file {place!r} cannot be read: {why}") from None
+    >>> [is_setting(name) for name in ("linger.ms", "acks", "level")]
+    [True, True, False]
+    """
+    return "." in name or name in _UNDOTTED
 
 
 def made(thing: str, client: Callable[[dict[str, Any]], Client], settings: Settings) -> Client:
@@ -65,7 +64,7 @@ def made(thing: str, client: Callable[[dict[str, Any]], Client], settings: Setti
         for name, secret in values.items():
             if secret and (_HIDDEN.search(name) or settings.get(name) != secret):
                 told = told.replace(str(secret), "…")
-        raise InputError(f"{thing}: {told}") from None
+        raise InputError(f"{thing}: {told.strip()}") from None
 
 
 def need_client(thing: str) -> None:
@@ -170,10 +169,11 @@ class Cluster:
         )
         return {(one.topic, one.partition): answer.result().offset for one, answer in answers.items()}
 
-    def check(self, names: Iterable[str], right: str) -> None:
-        """Raise an InputError unless a broker answers and each topic is there with this right (READ, WRITE)."""
+    def check(self, names: Iterable[str], right: str) -> dict[str, Topic]:
+        """The topics; an InputError unless a broker answers and each is there with this right (READ, WRITE)."""
         self.answer(lambda: self._admin.list_topics(timeout=1.0))  # tells a wrong password sooner than others
-        for name, topic in self.answer(lambda: self.described(names)).items():
+        found = self.answer(lambda: self.described(names))
+        for name, topic in found.items():
             why = None
             if "UNKNOWN_TOPIC" in topic.error:
                 why = "the cluster has no such topic"
@@ -183,6 +183,7 @@ class Cluster:
                 why = topic.told
             if why:
                 raise InputError(f"{self._thing}: topic {name!r}: {why}")
+        return found
 
     def answer(self, question: Callable[[], Answer]) -> Answer:
         """What the cluster answers; an InputError if no broker does within some seconds, or none takes the login."""
@@ -197,6 +198,7 @@ class Cluster:
                     if told := self.complaints.last.get(name):
                         raise InputError(f"{self._thing}: {told}") from None
                 if time.monotonic() > deadline_s:
-                    why = self.complaints.last.get("_RESOLVE") or error.args[0].str()
+                    heard = (self.complaints.last.get(name) for name in ("_RESOLVE", "_TRANSPORT"))
+                    why = next(filter(None, heard), f"{error.args[0].str()} (is security.protocol as the broker's?)")
                     where = f"no broker answers at {self._brokers} within {CHECK_S:g} s"
                     raise InputError(f"{self._thing}: {where}; {why}") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from penstock.control.ports import Actuator
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
@@ -10,14 +10,15 @@ from penstock.metrics.utilisation import Measure, Utilisation, booked
 from penstock.policy.base import Plan
 
 
-def choose_replicas(active: tuple[int, ...], count: int, pool: int) -> tuple[int, ...]:
-    """Which replicas to run: those that are active, fewest changes, lowest numbers first.
+def choose_replicas(active: tuple[int, ...], count: int, pool: int | Sequence[int]) -> tuple[int, ...]:
+    """Which replicas of a pool, or of so many, to run: those that are active, fewest changes, lowest numbers first.
 
     >>> choose_replicas((0, 3), 3, pool=8), choose_replicas((0, 1, 3), 2, pool=8)
     ((0, 1, 3), (0, 1))
     """
     kept = sorted(active)[:count]
-    inactive = (replica for replica in range(pool) if replica not in active)
+    there = range(pool) if isinstance(pool, int) else sorted(pool)
+    inactive = (replica for replica in there if replica not in active)
     added = [replica for replica, _ in zip(inactive, range(count - len(kept)), strict=False)]
     return tuple(sorted(kept + added))
 
@@ -31,7 +32,7 @@ def execute(actuator: Actuator, snapshot: Snapshot, plan: Plan, measure: Measure
     used: dict[str, Utilisation] = {}
     for name, target in plan.targets.items():
         load = snapshot.operators[name]
-        active = target.which or choose_replicas(load.active, target.replicas, load.pool)
+        active = target.which or choose_replicas(load.active, target.replicas, load.there or load.pool)
         if active != load.active:
             try:
                 actuator.set_replicas(name, active)

@@ -6,7 +6,7 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -18,13 +18,14 @@ from penstock.control.loop import Loop, Parts, check_td
 from penstock.control.monitor import Monitor
 from penstock.elastic.summary import Played, summarise
 from penstock.elastic.workers import ElasticWorkers, ManagedRun
+from penstock.engine.driver.faults import Fault
 from penstock.engine.run import Run
 from penstock.errors import EngineError, InputError
 from penstock.forecast.registry import check_for_loop
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.interval import IntervalRules
 from penstock.metrics.recorder import Recorder
-from penstock.metrics.rows import IntervalRecord, RunRow
+from penstock.metrics.rows import FaultRow, IntervalRecord, RunRow
 from penstock.metrics.store import Store
 from penstock.policy.base import Decision, Policy, initial_replicas, name_of
 from penstock.policy.guards import guarded
@@ -95,6 +96,7 @@ class Elastic:
         self.store = None if store is None else Store(str(store))
         self._recorder = None if self.store is None else Recorder(partial(self.store.write, self.name))
         self._counters: RunCounters | None = None
+        self._faults = 0  # the last one recorded
         self._failure: Exception | None = None
         self._ending = threading.Event()
         self._stop_within_s = 30.0
@@ -143,7 +145,10 @@ class Elastic:
                 return False
 
     def stop(self, timeout_s: float = 30.0) -> None:
-        """End the loop, and the run if it was started here, within the time; then the numbers stay as they are."""
+        """End the loop, and the run if it was started here, within the time; then the numbers stay as they are.
+
+        Raises why the run has failed, if it was started here and has.
+        """
         if self._ending.is_set():
             return
         self.ended_s = self.run.clock.now()
@@ -157,7 +162,8 @@ class Elastic:
         return self.start()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.stop(timeout_s=30.0 if kind is None else 0.0)
+        with contextlib.suppress(*() if kind is None else (EngineError,)):  # what was raised first says more
+            self.stop(timeout_s=30.0 if kind is None else 0.0)
 
     # ── looking ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -176,9 +182,14 @@ class Elastic:
             "policy": None if self.policy is None else name_of(self.policy),
             "duration_s": round((self.ended_s or self.run.clock.now()) - self.started_s, 3),
             **found,
+            "faults": [self._fault(one) for one in self.run.faults()],
             "checkpoints": asdict(self.run.checkpoint_status()),
             **({"workers": self.managed.summary()} if self.managed is not None else {}),
         }
+
+    def _fault(self, fault: Fault) -> dict[str, Any]:
+        stood_s = None if fault.seconds is None else round(fault.seconds, 3)
+        return {"time_s": round(fault.time_s - self.started_s, 3), "cause": fault.cause, "seconds": stood_s}
 
     def workload(self, times_s: Mapping[str, float]) -> Workload | None:
         """What a static run would be sized for, if the trace is known; declared execution times go before these."""
@@ -187,10 +198,17 @@ class Elastic:
     def record(self, record: IntervalRecord) -> None:
         """The loop hands over an interval: what the summary needs stays here, all of it goes to the store."""
         self.played.add(record.interval)
+        record = replace(record, faults=self._new_faults())
         made = (Decision(one.operator, one.before, one.after, one.reason, one.expected) for one in record.decisions)
         self.decisions.extend(one for one in made if one.changed)
         if self._recorder is not None:
             self._recorder.record(record)
+
+    def _new_faults(self, ended: bool = False) -> tuple[FaultRow, ...]:
+        """The faults that are over, or ended with the run, and have not been recorded yet."""
+        new = [one for one in self.run.faults() if one.number > self._faults and (ended or one.seconds is not None)]
+        self._faults = max((one.number for one in new), default=self._faults)
+        return tuple(FaultRow(**asdict(one)) for one in new)
 
     # ── the loop ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -255,7 +273,8 @@ class Elastic:
         )
 
     def _stop_run(self) -> None:
-        self.run.stop(self._stop_within_s)
+        if self.run.stop(self._stop_within_s) and self._counters is not None:
+            self._counters = self.run.counters()  # with what was still in flight
 
     def _close(self) -> None:
         try:
@@ -267,6 +286,7 @@ class Elastic:
             if self._recorder is not None:
                 self._recorder.close()
             if self.store is not None:
+                self.store.write_faults(self.name, self._new_faults(ended=True))
                 self.store.finish_run(self.name, datetime.now(UTC).isoformat())
                 self.store.close()
 

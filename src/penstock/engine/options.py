@@ -10,6 +10,7 @@ from penstock.common.checks import is_whole
 from penstock.errors import InputError
 
 MODES = ("realtime", "microbatch")
+LEAST_QUEUE_BYTES = 1 << 20  # a bundle has up to so much
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,18 +20,19 @@ class RunOptions:
     mode: str = "realtime"
     t_out_s: float | None = None  # drop events older than this, end to end
     q_size: int | None = None  # drop events that find this many waiting at their operator
+    queue_bytes: int = 64 << 20  # what may wait at a replica; senders stand still when it is full
     checkpoint_every_s: float = 10.0  # what is done again after a crash, at most, and as long as a checkpoint takes
     checkpoint_timeout_s: float = 120.0  # a checkpoint that takes longer is given up; the next one covers it, too
     report_every_s: float = 0.5  # how often replicas report
     source_slots: int = 1  # partitions each source is spread over
-    retries: int = 5  # restarts of a query that dies, in a row
-    retry_window_s: float = 600.0  # a query that lived this long has its retries back
+    retries: int = 5  # restarts in a row without progress, but for faults of the environment: those have no limit
+    retry_window_s: float = 600.0  # a query that has lived this long has made progress, also without a checkpoint
     start_timeout_s: float = 120.0
     slots_within_s: float = 60.0  # how long the slots of a cluster are waited for
     handover_timeout_s: float = 60.0  # state whose move does not get on for so long stays; the query is started again
     executors: int = 1  # of a cluster, to wait for before replicas are spread over them
     folder: Path | None = None  # checkpoint, logs; a temporary one if none is given
-    spark: dict[str, str] = field(default_factory=dict)  # further Spark settings
+    spark: dict[str, str] = field(default_factory=dict, repr=False)  # further Spark settings; some are secret
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -42,7 +44,14 @@ class RunOptions:
                 raise InputError(f"{name} must be above 0; got {value!r}")
         if not (math.isfinite(self.checkpoint_every_s) and self.checkpoint_every_s >= 1):
             raise InputError(f"checkpoint_every_s must be at least 1; got {self.checkpoint_every_s!r}")
-        for name, least in (("q_size", 1), ("source_slots", 1), ("executors", 1), ("retries", 0)):
+        whole = (
+            ("q_size", 1),
+            ("queue_bytes", LEAST_QUEUE_BYTES),
+            ("source_slots", 1),
+            ("executors", 1),
+            ("retries", 0),
+        )
+        for name, least in whole:
             value = getattr(self, name)
             if value is not None and not is_whole(value, least):
                 raise InputError(f"{name} must be at least {least}; got {value!r}")

@@ -14,14 +14,15 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from penstock.common.files import private_folder
 from penstock.control.clock import SteadyClock
 from penstock.control.utilisation_feed import UtilisationFeed
 from penstock.engine.binding import AnySource, bind_sources
 from penstock.engine.driver.channel import SILENT_S, ControlServer
 from penstock.engine.driver.checkpoints import CheckpointStatus
 from penstock.engine.driver.driver import Driver, ReplicaPlace, executors_of
+from penstock.engine.driver.faults import Fault
 from penstock.engine.driver.routing import RoutingTable
-from penstock.engine.driver.shifts import check_pools
 from penstock.engine.driver.tally import Drain, Tally
 from penstock.engine.options import RunOptions
 from penstock.engine.plan.job import Job
@@ -84,6 +85,7 @@ class Run:
         self._owns_spark = spark is None
         self._own_folder = self.options.folder is None
         self._first_layout = full_layout(topology, self.options.source_slots)
+        self._laying_out = threading.Lock()
         self._stopped = threading.Event()
         self._checked = False
         self.clock = SteadyClock(self._stopped)
@@ -98,9 +100,10 @@ class Run:
         self.check()
         check_java()
         self.folder = self.options.folder or Path(tempfile.mkdtemp(prefix="penstock-"))
-        self.folder.mkdir(parents=True, exist_ok=True)
+        private_folder(self.folder)
         self._lock.enter_context(alone_in(self.folder))
         try:
+            self._read_again()
             self._open_driver(self._open_spark())
             if any(operator.grouping == "load_balancing" for operator in self.topology.operators.values()):
                 self._feed.start()
@@ -109,6 +112,15 @@ class Run:
             self._shut_down()
             raise
         return self
+
+    def _read_again(self) -> None:
+        """Once no other driver is at work here: one may have been between the first look at the folder and the lock."""
+        held = run_file(self.options.folder, self.topology, self.options, self.id)
+        if held.id != self.id:
+            raise EngineError(
+                f"{self.folder}: another driver has begun run {held.id} here; make a new Run to carry it on"
+            )
+        self._file, self.carried_on = held, held.generation + 1
 
     def check(self) -> None:
         """Raise an InputError if a source or a sink cannot be reached; once, before anything starts."""
@@ -126,25 +138,33 @@ class Run:
         self._feed = UtilisationFeed(self.counters, self._routing.use)
 
     def stop(self, timeout_s: float = 30.0) -> bool:
-        """Stop the sources, finish what is in flight within the time, end the query; whether all was finished."""
+        """Stop the sources, finish what is in flight within the time, end the query; whether all was finished.
+
+        Raises why the run has failed, if it has, once all is ended.
+        """
         if self._driver is None or self._stopped.is_set():
             return True
         finished = False
         try:
             self.stop_sources()
-            deadline = time.monotonic() + timeout_s
-            finished = self.failure is None and self.wait_drained(timeout_s)
-            if finished and self._driver.work.checkpoint_now(max(CHECKPOINT_S, deadline - time.monotonic())):
-                self._driver.close_operators()
-                self._driver.ask_all(2.0)
-            elif finished:
-                log.warning("stop: all events were processed, but the last checkpoint was not committed in time")
-                finished = False
-            else:
-                log.warning("stop: events were still in flight after %g s", timeout_s)
+            finished = self._finish(self._driver, timeout_s)
         finally:
             self._shut_down()
+        self._raise_if_failed()
         return finished
+
+    def _finish(self, driver: Driver, timeout_s: float) -> bool:
+        """Whether all that is in flight is processed, and in a checkpoint, within the time; then operators close."""
+        deadline = time.monotonic() + timeout_s
+        if not self.wait_drained(timeout_s):
+            log.warning("stop: events were still in flight after %g s", timeout_s)
+            return False
+        if not driver.work.checkpoint_now(max(CHECKPOINT_S, deadline - time.monotonic())):
+            log.warning("stop: all events were processed, but the last checkpoint was not committed in time")
+            return False
+        driver.close_operators()
+        driver.ask_all(2.0)
+        return True
 
     def stop_sources(self) -> None:
         """Let no more events in; what is in flight goes on."""
@@ -183,12 +203,13 @@ class Run:
         return self.start()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.stop(timeout_s=30.0 if kind is None else 0.0)
+        with contextlib.suppress(*() if kind is None else (EngineError,)):  # what was raised first says more
+            self.stop(timeout_s=30.0 if kind is None else 0.0)
 
     # ── looking and steering ────────────────────────────────────────────────────────────────────────────────────────
 
     def set_replicas(self, operator: str, replicas: int | Sequence[int]) -> None:
-        """Make this many replicas of the operator active, or just these; at once, nothing is restarted."""
+        """Make this many replicas of the operator active, or just these, of its pool at work; nothing is restarted."""
         self._routing.activate(operator, replicas)
 
     def publish_utilisation(self, utilisation: Mapping[str, Utilisation]) -> None:
@@ -207,8 +228,8 @@ class Run:
         so.
         """
         driver = self._at_work
-        check_pools(self.topology, pools, self.active)
-        return driver.work.take_over(lay_out(self.topology, pools, self.options.source_slots))
+        with self._laying_out, self._routing.laying_out(pools, lambda: driver.work.layout):
+            return driver.work.take_over(lay_out(self.topology, pools, self.options.source_slots))
 
     def wait_settled(self, timeout_s: float) -> bool:
         """Wait until no earlier shift is at work any more; False if the time is over first."""
@@ -227,7 +248,7 @@ class Run:
     def counters(self) -> RunCounters:
         """What the run has done so far, as of the replicas' last reports."""
         restarts = self._driver.work.restarts if self._driver is not None else 0
-        return self._tally.counters(self.clock.now(), self._routing.active, restarts)
+        return self._tally.counters(self.clock.now(), self._routing.active, restarts, self._routing.pools)
 
     def fresh_counters(self, timeout_s: float = 0.5) -> RunCounters:
         """The counters after asking every replica to report now; those that do not answer in time show by their age."""
@@ -237,6 +258,10 @@ class Run:
     def checkpoint_status(self) -> CheckpointStatus:
         """The last committed checkpoint, how long it took, and how many there were."""
         return self._at_work.checkpoint_status
+
+    def faults(self) -> list[Fault]:
+        """When the query died, of what, and for how long no new event reached a sink; the last thousand times."""
+        return self._driver.faults.all if self._driver is not None else []
 
     def places(self) -> dict[ReplicaId, ReplicaPlace]:
         """On which executor, host and process each replica sits."""

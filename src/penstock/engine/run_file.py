@@ -16,6 +16,8 @@ from penstock.topology import Topology
 
 FILE = "run.json"
 VERSION = 2  # of what is in a run's folder
+SOURCE = "a source"
+SINK = "a sink that shows what is committed"
 
 
 class RunFile(msgspec.Struct, frozen=True):
@@ -24,7 +26,7 @@ class RunFile(msgspec.Struct, frozen=True):
     id: str
     mode: str
     source_slots: int
-    topology: dict[str, str]  # by operator or source: what of it must stay the same
+    topology: dict[str, str]  # by operator or source: what must stay the same, where anything must
     epoch_s: float | None = None
     generation: int = -1  # the last one that was started
     version: int = VERSION
@@ -39,30 +41,39 @@ class _Versioned(msgspec.Struct):
 
 
 def describe(topology: Topology) -> dict[str, str]:
-    """What of a topology must stay the same for a run to be carried on.
+    """What of a topology must stay the same for a run to be carried on; all else may change.
 
-    >>> topology = Topology("words")
-    >>> count = topology.operator("count", lambda e, state: e, inputs=topology.source("words"), key="word")
+    At a checkpoint nothing is in flight: only where sources are, state, and what sinks have yet to show depend on it.
+
+    >>> topology = Topology("words", pool=4)
+    >>> words = topology.operator("split", str.split, inputs=topology.source("texts"))
+    >>> count = topology.operator("count", lambda e, state: e, inputs=words, key="word")
     >>> describe(topology)
-    {'words': 'source', 'count': 'reads words.out; pool 4; key word; 128 key groups'}
+    {'texts': 'a source', 'count': 'state by word in 128 key groups'}
     """
-    described = dict.fromkeys(topology.sources, "source")
+    described = dict.fromkeys(topology.sources, SOURCE)
     for name, operator in topology.operators.items():
-        parts = [f"reads {', '.join(map(str, operator.inputs))}", f"pool {operator.pool}"]
-        if operator.key is not None:
-            parts.append(f"key {operator.key if isinstance(operator.key, str) else 'by a function'}")
         if operator.state is not None:
-            parts.append(f"{operator.state.groups} key groups")
-        described[name] = "; ".join(parts)
+            key = operator.key if isinstance(operator.key, str) else "a function"
+            described[name] = f"state by {key} in {operator.state.groups} key groups"
+        elif getattr(operator.run, "level", "") == "committed":
+            described[name] = SINK
     return described
 
 
 def run_file(folder: Path | None, topology: Topology, options: RunOptions, new_id: str) -> RunFile:
-    """The run that the folder holds, if there is one; otherwise a new one. Raises if it is another run's folder."""
+    """The run that the folder holds, if there is one; otherwise a new one. Raises if it cannot be carried on so."""
     mine = RunFile(new_id, options.mode, options.source_slots, describe(topology))
     path = (folder or Path()) / FILE
     if folder is None or not path.is_file():
         return mine
+    held = _read(folder, path)
+    if misfits := _misfits(held, mine, topology):
+        raise InputError(f"{folder}: holds a run that cannot be carried on so: {'; '.join(misfits)}")
+    return msgspec.structs.replace(held, topology=mine.topology)
+
+
+def _read(folder: Path, path: Path) -> RunFile:
     try:
         version = msgspec.json.decode(path.read_bytes(), type=_Versioned).version
         if version != VERSION:
@@ -70,21 +81,24 @@ def run_file(folder: Path | None, topology: Topology, options: RunOptions, new_i
                 f"{folder}: holds a run of format {version}; this version of Penstock carries on format {VERSION}: "
                 "finish it with the version that began it, or begin anew in another folder"
             )
-        held = msgspec.json.decode(path.read_bytes(), type=RunFile)
+        return msgspec.json.decode(path.read_bytes(), type=RunFile)
     except msgspec.MsgspecError as error:
         raise InputError(f"{path}: does not say which run this is: {error}") from error
-    differences = [
+
+
+def _misfits(held: RunFile, mine: RunFile, topology: Topology) -> list[str]:
+    """What of the run does not fit to its topology and options now, in words."""
+    found = [
         f"{what} was {was!r}, is {now!r}"
-        for what, was, now in (
-            ("mode", held.mode, mine.mode),
-            ("source_slots", held.source_slots, mine.source_slots),
-            *((repr(n), held.topology.get(n), mine.topology.get(n)) for n in held.topology | mine.topology),
-        )
+        for what, was, now in (("mode", held.mode, mine.mode), ("source_slots", held.source_slots, mine.source_slots))
         if was != now
     ]
-    if differences:
-        raise InputError(f"{folder}: holds another run, which cannot be carried on: {'; '.join(differences)}")
-    return held
+    for name in held.topology | mine.topology:
+        was, now = held.topology.get(name), mine.topology.get(name)
+        if was == now or (was == SINK and name in topology.operators) or (was is None and now != SOURCE):
+            continue  # the same; a sink of another level, which completes what it had; what begins anew
+        found.append(f"{name!r} was {was or 'not there'}, is {now or 'not there'}")
+    return found
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -16,14 +17,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from penstock.common.secrets import is_telling, without
 from penstock.engine.plan.layout import Layout
 from penstock.errors import EngineError, InputError
 from penstock.infra.executors import ready_executors
 
 LEAST_JAVA = 17
+CONNECT_S = 5.0  # to a master
 SPARE_SLOTS = 2  # besides those of two shifts at once
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -96,21 +99,67 @@ def open_session(slots: int, settings: Mapping[str, str], log_file: Path) -> Spa
     slots.
     """
     check_java()
+    check_masters(settings.get("spark.master", ""))
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if SparkSession.getActiveSession() is not None:
         raise EngineError("a Spark session is already open in this process: stop it, or give it to the run")
     ours: dict[str, Any] = OWN | dict(settings)
-    builder = SparkSession.builder.appName("penstock").config(map=ours)
     try:
         with _standard_error_to(log_file), interrupts_held():
-            master = settings.get("spark.master") or submitted_master() or f"local[{slots}]"
-            session = builder.config("spark.master", master).getOrCreate()
+            ours["spark.master"] = settings.get("spark.master") or submitted_master() or f"local[{slots}]"
+            session = _made(ours)
     except KeyboardInterrupt:
         if (opened := SparkSession.getActiveSession()) is not None:
             opened.stop()
         raise
+    except Exception as error:  # whatever comes out of Java
+        told = without(_first_line(error), [value for name, value in ours.items() if is_telling(name)])
+        raise EngineError(f"Spark did not start on {ours['spark.master']}: {told}; its log is {log_file}") from None
     return session
+
+
+def _made(settings: Mapping[str, Any]) -> SparkSession:
+    """A session with these settings; those with secrets come by a way that others on this machine cannot see.
+
+    PySpark gives all others to Java on its command line.
+    """
+    hidden = {name: value for name, value in settings.items() if is_telling(name)}
+    shown = {name: value for name, value in settings.items() if name not in hidden}
+    if hidden:
+        conf = SparkConf(loadDefaults=False)
+        SparkContext._ensure_initialized(conf=conf.setAll(list(shown.items())))
+    system: Any = SparkContext._jvm.java.lang.System if hidden else None  # type: ignore[union-attr]
+    try:
+        for name, value in hidden.items():
+            system.setProperty(name, value)
+        return SparkSession.builder.appName("penstock").config(map=shown).getOrCreate()
+    finally:
+        for name in hidden:
+            system.clearProperty(name)
+
+
+def _first_line(error: Exception) -> str:
+    """What a Java error says, without the places it came by."""
+    thrown = getattr(error, "java_exception", None)
+    lines = str(thrown.toString() if thrown is not None else error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def check_masters(master: str) -> None:
+    """Raise an EngineError if nobody listens where the masters of a Standalone cluster are said to be."""
+    if not master.startswith("spark://"):
+        return
+    faults = []
+    for place in master.removeprefix("spark://").split(","):
+        host, _, port = place.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
+        except (OSError, ValueError) as error:
+            faults.append(f"{place}: {getattr(error, 'strerror', None) or error}")
+        else:
+            return
+    raise EngineError(f"the Spark master {master} cannot be reached: {'; '.join(faults)}")
 
 
 def submitted_master() -> str | None:
@@ -227,7 +276,7 @@ def _standard_error_to(file: Path) -> Iterator[None]:
     """The JVM inherits our standard error when it starts, and keeps it."""
     sys.stderr.flush()
     kept = os.dup(2)
-    with file.open("ab") as log:
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
         os.dup2(log.fileno(), 2)
         try:
             yield

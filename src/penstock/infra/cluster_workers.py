@@ -71,6 +71,7 @@ def spark_settings(cluster: StandaloneCluster) -> dict[str, str]:
         "spark.master": cluster.url,
         "spark.executor.cores": str(cluster.options.cores),
         "spark.executor.memory": f"{EXECUTOR_MEMORY_MB}m",
+        **cluster.settings,
         **SETTINGS,
     }
 

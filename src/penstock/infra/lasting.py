@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 
 from penstock.common.filelock import hold
+from penstock.common.files import private_folder, write_whole
 from penstock.errors import EngineError, InputError
 from penstock.infra.processes import end_marked, process_mark
-from penstock.infra.standalone import StandaloneCluster, StandaloneOptions, asked_master
+from penstock.infra.standalone import SETTINGS_FILE, StandaloneCluster, StandaloneOptions, asked_master
 
 STATE_FILE = "cluster.json"
 WORKERS_TIMEOUT_S = 90.0
@@ -43,6 +44,7 @@ class ClusterState(msgspec.Struct, frozen=True):
     web_url: str
     started_at: float  # seconds since 1970
     members: tuple[Member, ...]
+    settings_file: str = ""  # what Spark must be told to use it, with a secret that only its user may read
 
     @property
     def running(self) -> tuple[Member, ...]:
@@ -121,6 +123,7 @@ class LastingCluster:
                 return None
             ended = [one.name for one in reversed(state.members) if end_marked(one.pid, one.mark, patience_s)]
             self._check_gone(state)
+            (self.folder / SETTINGS_FILE).unlink(missing_ok=True)
             self._file.unlink()
             return Stopped(ended=len(ended), before=tuple(m.name for m in state.members if m.name not in ended))
 
@@ -145,10 +148,8 @@ class LastingCluster:
         members = tuple(
             Member(name, pid, process_mark(pid) or "", port) for name, (pid, port) in cluster.processes().items()
         )
-        state = ClusterState(cluster.url, cluster.web_url, started_at, members)
-        new = self._file.with_suffix(".new")
-        new.write_bytes(msgspec.json.format(msgspec.json.encode(state), indent=2) + b"\n")
-        new.replace(self._file)
+        state = ClusterState(cluster.url, cluster.web_url, started_at, members, str(self.folder / SETTINGS_FILE))
+        write_whole(self._file, msgspec.json.format(msgspec.json.encode(state), indent=2) + b"\n")
         return state
 
     def _await(self, cluster: StandaloneCluster, workers: int) -> None:
@@ -165,7 +166,7 @@ class LastingCluster:
     def _alone(self) -> Iterator[None]:
         """One command at a time starts or stops; what a command held is free again when it ends, however it ends."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            private_folder(self.folder)
             (self.folder / "lock").touch()
         except OSError as error:
             raise InputError(f"folder '{self.folder}': cannot be written; {error.strerror or error}") from error

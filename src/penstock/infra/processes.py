@@ -3,39 +3,66 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import socket
 import subprocess
+import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 Process = subprocess.Popen[bytes]
 
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None, use_errno=True)
+# What a process does before it becomes the one that is wanted: it asks the kernel for SIGTERM (15) when its parent ends
+# (PR_SET_PDEATHSIG, 1), and looks whether that has happened already. In a process with threads nothing of ours may run
+# between fork and exec, as `preexec_fn` would.
+_END_WITH_PARENT = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 15)
+if os.getppid() != int(sys.argv[1]):
+    os._exit(1)
+try:
+    os.execvp(sys.argv[2], sys.argv[2:])
+except OSError as error:
+    sys.exit(f"{sys.argv[2]}: {error.strerror}")
+"""
 
 
 def start_process(
     command: Sequence[str], environment: Mapping[str, str], log: Path, *, lasting: bool = False
 ) -> Process:
     """Start a process with its output in a file; it ends with this one, unless it is to last."""
-    with log.open("ab") as out:
-        return subprocess.Popen(
-            command,
-            env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            start_new_session=True,  # Ctrl-C is for this process, which ends them in order
-            preexec_fn=None if lasting else _end_with_parent,
-        )
+    if not lasting:
+        command = [sys.executable, "-I", "-S", "-c", _END_WITH_PARENT, str(os.getpid()), *command]
+
+    def start() -> Process:
+        with log.open("ab") as out:
+            return subprocess.Popen(
+                command,
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,  # Ctrl-C is for this process, which ends them in order
+            )
+
+    return _starter().submit(start).result()
 
 
-def _end_with_parent() -> None:
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+_starters: dict[int, ThreadPoolExecutor] = {}  # by process: one that was forked has none of its parent's threads
+_starting = threading.Lock()
+
+
+def _starter() -> ThreadPoolExecutor:
+    """The thread that starts processes: for the kernel a parent is a thread, and this one is there until the end."""
+    with _starting:
+        if (pid := os.getpid()) not in _starters:
+            _starters.clear()
+            _starters[pid] = ThreadPoolExecutor(1, thread_name_prefix="process-starter")
+        return _starters[pid]
 
 
 def is_running(process: Process) -> bool:

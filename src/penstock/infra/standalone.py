@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import sys
 import threading
 import time
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from penstock.common.files import private_folder, write_whole
 from penstock.errors import EngineError, InputError
 from penstock.infra.processes import Process, end_process, free_port, is_running, start_process
 from penstock.infra.worker import WORKER_NAME, Worker, WorkerSize, WorkerState
@@ -22,6 +24,11 @@ DAEMON_MEMORY = "256m"
 JVM_OPTIONS = ("SPARK_DAEMON_JAVA_OPTS", "SPARK_LAUNCHER_OPTS")  # of Master and Workers, and of what starts them
 LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # they do little, so that optimising them takes more than it gives
 START_TIMEOUT_S = 60.0
+SETTINGS_FILE = "spark.conf"
+CLOSED = {  # of Master and Workers: nobody submits or ends anything without the secret
+    "spark.master.rest.enabled": "false",
+    "spark.ui.killEnabled": "false",
+}
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy between us and this machine
 
 
@@ -54,6 +61,8 @@ class StandaloneCluster:
     """A Master and Workers on the loopback interface. Use it as a context manager, or call `start` and `stop`.
 
     A Worker is available when the Master has it as alive. All processes end with this one, unless they are to last.
+    Only who has its secret can use it: others on this machine could run code as us. It is in a file that only we can
+    read, never on a command line.
     Several threads may use it: one that waits for a process to end, or for an answer, keeps no other waiting.
     """
 
@@ -67,6 +76,11 @@ class StandaloneCluster:
     ) -> None:
         self.folder = folder
         self.options = options or StandaloneOptions()
+        self.settings = {  # of a session that uses it
+            "spark.authenticate": "true",
+            "spark.authenticate.secret": secrets.token_hex(32),
+            "spark.network.crypto.enabled": "true",
+        }
         self._lasting = lasting
         self._now = now
         self._master: Process | None = None
@@ -94,7 +108,9 @@ class StandaloneCluster:
 
     def launch(self) -> None:
         """Start the Master, and do not wait for it."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        private_folder(self.folder)
+        lines = [f"{name} {value}" for name, value in (self.settings | CLOSED).items()]
+        write_whole(self.folder / SETTINGS_FILE, "\n".join([*lines, ""]).encode())
         arguments = ["--host", "127.0.0.1", "--port", str(self._port), "--webui-port", str(self._web_port)]
         self._master = self._launch("org.apache.spark.deploy.master.Master", arguments, "master", {})
 
@@ -204,7 +220,8 @@ class StandaloneCluster:
             **{name: f"{LIGHT} {os.environ.get(name, '')}".strip() for name in JVM_OPTIONS},
             "PYSPARK_PYTHON": sys.executable,
         }
-        command = [str(home / "bin" / "spark-class"), main, *arguments]
+        told = ["--properties-file", str(self.folder / SETTINGS_FILE)]
+        command = [str(home / "bin" / "spark-class"), main, *told, *arguments]
         return start_process(command, {**settings, **environment}, self.folder / f"{name}.log", lasting=self._lasting)
 
     def _end(self, name: str, one: _Started) -> None:

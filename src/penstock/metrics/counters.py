@@ -74,6 +74,7 @@ class OperatorCounters:
     pool: int
     backlog: int  # sent to the operator and not yet processed or dropped, wherever they wait
     age_s: float = 0.0  # how long ago the stalest of its replicas was last heard of
+    there: tuple[int, ...] | None = None  # the replicas of its pool, if that is known; else the first so many
 
     @property
     def total(self) -> ReplicaCounters:

@@ -220,6 +220,7 @@ def _load(
         backlog=backlog,
         active=now.active,
         pool=now.pool,
+        there=now.there,
         execution_time_s=busy_s / done if done and not check.reason else None,
         processed_by=growth.processed,
         queued_by=growth.queued,

@@ -128,6 +128,17 @@ class PauseRow:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultRow:
+    """A query that died: when, of what, how often before it came back, and how long no new event reached a sink."""
+
+    number: int
+    time_s: float
+    cause: str
+    deaths: int
+    seconds: float | None  # None if the run ended first
+
+
 @dataclass(frozen=True, slots=True)
 class LevelRows:
     """What an interval shows of the workers: how they are, and what is new of managers and pauses."""
@@ -147,3 +158,4 @@ class IntervalRecord:
     decisions: tuple[DecisionRow, ...] = ()
     timetables: tuple[TimetableRow, ...] = ()
     levels: LevelRows = LevelRows()
+    faults: tuple[FaultRow, ...] = ()  # that are over since the interval before

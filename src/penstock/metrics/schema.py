@@ -1,6 +1,7 @@
 """The store's tables, made from the row classes: a column for each field, under the same name.
 
-Version 2 added the table `timetables`, version 3 `workers`, `managers` and `pauses`; the others stay as they were.
+Version 2 added the table `timetables`, version 3 `workers`, `managers` and `pauses`, version 4 `faults`; the others
+stay as they were.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sqlalchemy as sa
 
 from penstock.metrics.rows import (
     DecisionRow,
+    FaultRow,
     ForecastRow,
     IntervalRow,
     ManagerRow,
@@ -23,10 +25,11 @@ from penstock.metrics.rows import (
     WorkerRow,
 )
 
-VERSION = 3  # grows with every change of the tables
+VERSION = 4  # grows with every change of the tables
 OLDEST = 1  # that lacks nothing but whole tables, which can be added
 WITH_TIMETABLES = 2
 WITH_WORKERS = 3
+WITH_FAULTS = 4
 
 _TYPES: dict[type, sa.types.TypeEngine[Any]] = {
     int: sa.BigInteger(),
@@ -65,3 +68,4 @@ timetables = _table("timetables", TimetableRow, "number", "operator", "step")
 workers = _table("workers", WorkerRow, "number", "worker")
 managers = _table("managers", ManagerRow, "sequence")
 pauses = _table("pauses", PauseRow, "time_s", "why")
+faults = _table("faults", FaultRow, "number")

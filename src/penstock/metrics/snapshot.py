@@ -49,6 +49,7 @@ class OperatorLoad:
     dropped: Mapping[str, int] = field(default_factory=dict)  # by cause
     declared_shares: Mapping[str, float] = field(default_factory=dict)  # by predecessor
     state_bytes: int = 0  # of all replicas together, about
+    there: tuple[int, ...] | None = None  # the replicas of the pool, if they are known; else the first so many
 
     @property
     def received(self) -> int:

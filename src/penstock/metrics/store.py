@@ -21,11 +21,13 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from penstock.common.names import one_of
+from penstock.common.secrets import masked_url, resolve
 from penstock.common.wal import write_ahead
 from penstock.errors import InputError
 from penstock.metrics import schema
 from penstock.metrics.rows import (
     DecisionRow,
+    FaultRow,
     ForecastRow,
     IntervalRecord,
     IntervalRow,
@@ -48,6 +50,7 @@ Row = TypeVar(
     WorkerRow,
     ManagerRow,
     PauseRow,
+    FaultRow,
 )
 
 _CONNECT_TIMEOUT_S = 5
@@ -78,7 +81,7 @@ class Store:
 
     def __str__(self) -> str:
         is_file = self.url.get_backend_name() == "sqlite"
-        return repr(self.url.database if is_file else self.url.render_as_string(hide_password=True))
+        return repr(self.url.database if is_file else masked_url(self.url.render_as_string(hide_password=True)))
 
     def _prepare(self, reading: bool) -> int:
         """Make the tables that are not there, and give their version."""
@@ -128,7 +131,15 @@ class Store:
             (schema.workers, record.levels.workers),
             (schema.managers, record.levels.managers),
             (schema.pauses, record.levels.pauses),
+            (schema.faults, record.faults),
         )
+        self._insert(run, parts)
+
+    def write_faults(self, run: str, faults: Iterable[FaultRow]) -> None:
+        """Enter faults that no interval has."""
+        self._insert(run, ((schema.faults, faults),))
+
+    def _insert(self, run: str, parts: Iterable[tuple[sa.Table, Iterable[Any]]]) -> None:
         with self._engine.begin() as connection:
             for table, rows in parts:
                 if values := [{"run": run, **_values(row)} for row in rows]:
@@ -183,6 +194,12 @@ class Store:
         """When a run's sources stood still for a change of its workers."""
         return self._read(PauseRow, _of_run(schema.pauses, run)) if self._has_workers else []
 
+    def faults(self, run: str) -> list[FaultRow]:
+        """When a run's query died, and how long events stood still; none in a store from before they were kept."""
+        if self.version < schema.WITH_FAULTS:
+            return []
+        return self._read(FaultRow, _of_run(schema.faults, run))
+
     @property
     def _has_workers(self) -> bool:
         return self.version >= schema.WITH_WORKERS
@@ -214,10 +231,12 @@ def _url(place: str) -> sa.URL:
         return sa.URL.create("sqlite", database=place)
     try:
         url = sa.make_url(place)
-    except sa.exc.ArgumentError:
-        raise InputError(f"store: must be a file or a database URL; got {place!r}") from None
+    except (sa.exc.ArgumentError, ValueError):
+        raise InputError(f"store: must be a file or a database URL; got {masked_url(place)!r}") from None
     if url.get_backend_name() not in ("sqlite", "postgresql"):
         raise InputError(f"store: must be SQLite or PostgreSQL; got {url.get_backend_name()!r}")
+    if url.password is not None:
+        url = url.set(password=resolve(f"store at {url.host}", str(url.password)))
     return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
 
 

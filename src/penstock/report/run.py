@@ -16,7 +16,7 @@ from penstock.common.checks import is_number
 from penstock.metrics import paper, rows
 from penstock.metrics.store import Store
 
-TABLES = ("intervals", "operators", "forecasts", "decisions", "timetables", "workers", "managers", "pauses")
+TABLES = ("intervals", "operators", "forecasts", "decisions", "timetables", "workers", "managers", "pauses", "faults")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +32,7 @@ class RunReport:
     workers: Sequence[rows.WorkerRow] = ()
     managers: Sequence[rows.ManagerRow] = ()
     pauses: Sequence[rows.PauseRow] = ()
+    faults: Sequence[rows.FaultRow] = ()
     summary: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from penstock.common.secrets import masked_url
 from penstock.errors import InputError
 from penstock.sinks.amqp_link import AmqpLink, LinkBroken, link_parameters
 from penstock.sinks.waiting import PATIENCE_S, Waiting
@@ -29,7 +30,7 @@ class AmqpQueue:
 
     def __str__(self) -> str:
         """Without the password."""
-        parts = urlsplit(self._url)
+        parts = urlsplit(masked_url(self._url))
         return f"queue '{self._name}' at {parts.scheme}://{parts.hostname}:{parts.port or 5672}{parts.path or '/'}"
 
     def check(self) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from penstock.common.secrets import resolve_url
 from penstock.errors import InputError
 
 CONNECT_S = 15.0
@@ -137,10 +138,11 @@ def link_parameters(url: str) -> Any:
         ) from None
     logging.getLogger("pika").setLevel(logging.CRITICAL)  # what breaks is said once, by whoever waits for it
     try:
-        parameters = pika.URLParameters(url)
+        parameters = pika.URLParameters(resolve_url("queue sink", url))
     except (ValueError, TypeError, KeyError):  # what it says may have part of a password in it
         raise InputError(
-            "queue sink: must be as amqp://user:password@host:5672/, with %XX for what is special in a password"
+            "queue sink: must be as amqp://user:password@host:5672/, with %XX for what is special in a password, "
+            "or with ${env:NAME} or ${file:/path} in its place"
         ) from None
     parameters.heartbeat = 0
     return parameters

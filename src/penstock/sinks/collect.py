@@ -8,6 +8,7 @@ from typing import IO, Any
 
 import msgspec
 
+from penstock.common.files import private_folder
 from penstock.topology import Context
 
 
@@ -22,7 +23,7 @@ class CollectSink:
     def open(self, context: Context) -> None:
         """Open this replica's file."""
         self._context = context
-        self._folder.mkdir(parents=True, exist_ok=True)
+        private_folder(self._folder)
         name = f"{context.operator}-{context.replica}-{os.getpid()}.jsonl"
         self._file = (self._folder / name).open("ab", buffering=0)
 

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import msgspec
 
 from penstock.common.checks import choice
-from penstock.common.kafka import CHECK_S, QUIET, Cluster, Complaints, Settings, made, need_client
+from penstock.common.kafka import CHECK_S, QUIET, Cluster, Complaints, Settings, is_setting, made, need_client
 from penstock.errors import EngineError, InputError
 from penstock.sinks import staging
 from penstock.sinks.base import LEVELS, Recovery
@@ -103,15 +103,12 @@ class KafkaSink:
             raise InputError("kafka sink: must be kafka://host:port/topic")
         if "@" in parts.netloc:
             raise InputError("kafka sink: a login is not part of the URL's host: use sasl.username and sasl.password")
-        settings = {name: options.pop(name) for name in list(options) if "." in name}
+        settings = {name: options.pop(name) for name in list(options) if is_setting(name)}
         given: dict[str, Any] = dict(options)
         if unknown := [name for name in options if name not in _URL_OPTIONS]:
             known = ", ".join(_URL_OPTIONS)
-            raise InputError(f"kafka sink {topic!r}: {unknown[0]!r} must be one of {known}, or a setting, with a dot")
-        try:
-            given |= {name: kind(options[name]) for name, kind in _NUMBERS.items() if name in options}
-        except ValueError as error:
-            raise InputError(f"kafka sink {topic!r}: {error}") from None
+            raise InputError(f"kafka sink {topic!r}: {unknown[0]!r} must be one of {known}, or a setting of librdkafka")
+        given |= {name: _number(topic, name, options[name]) for name in _NUMBERS if name in options}
         return cls(parts.netloc, topic, settings=settings, **given)
 
     def __repr__(self) -> str:
@@ -121,6 +118,9 @@ class KafkaSink:
         """Raise an InputError unless a broker answers, takes the login, and lets us write to the topic."""
         cluster = Cluster(self._thing, without_producers(self._settings))
         cluster.check([self._topic], "WRITE")
+        kafka: Any = import_module("confluent_kafka")
+        own = {"transactional.id": self._topic} if self.level == "committed" else {}
+        made(self._thing, kafka.Producer, {**QUIET, **self._settings, **own})  # tells of settings that cannot be
         if self.level == "committed":
             markers = self._markers("", "")
             patiently(Waiting(self, CHECK_S), markers.make)
@@ -261,6 +261,13 @@ class KafkaSink:
 
 
 _NUMBERS: dict[str, Callable[[str], float]] = {"committer": int, "patience_s": float}
+
+
+def _number(topic: str, name: str, text: str) -> float:
+    try:
+        return _NUMBERS[name](text)
+    except ValueError:
+        raise InputError(f"kafka sink {topic!r}: {name} must be a number; got {text!r}") from None
 
 
 def _reader(key: str | Callable[[Any], Any] | None) -> Callable[[Any], bytes | None]:

@@ -8,6 +8,7 @@ fenced; then it reads the markers, and publishes what is beyond them. If it is f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
@@ -184,23 +185,28 @@ class Publisher:
 
     def close(self) -> None:
         """Let go of the producer; what it had begun and not committed is taken back when the next one comes."""
+        kafka: Any = import_module("confluent_kafka")
         producer, self._producer = self._producer, None
         if producer is not None:
-            producer.purge()
-            producer.flush(0)
+            with suppress(kafka.KafkaException):  # one that is fenced says so to whatever it is asked
+                producer.purge()
+                producer.flush(0)
 
     def _produce(self, messages: Sequence[Message]) -> None:
-        for message in messages:
-            send(self._producer, self._topic, message, self._delivered)
-        self._producer.poll(0)
+        self._try(lambda: self._send(self._topic, messages))
         if self._failed is not None:
             self._lose(self._failed)
 
     def _mark(self, marks: Marks) -> None:
         """Put the markers behind what was published, and commit both."""
-        for part, number in marks.items():
-            send(self._producer, self._markers.topic, self._markers.message(part, number), self._delivered)
+        markers = [self._markers.message(part, number) for part, number in marks.items()]
+        self._try(lambda: self._send(self._markers.topic, markers))
         self._try(lambda: self._producer.commit_transaction(COMMIT_S))
+
+    def _send(self, topic: str, messages: Sequence[Message]) -> None:
+        for message in messages:
+            send(self._producer, topic, message, self._delivered)
+        self._producer.poll(0)
 
     def _delivered(self, error: Any, _message: object) -> None:
         self._failed = self._failed or error

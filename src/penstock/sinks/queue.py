@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from penstock.common.secrets import masked_url
 from penstock.errors import InputError
 from penstock.sinks.amqp import AmqpQueue
 from penstock.sinks.queue_table import QueueTable
@@ -36,10 +37,10 @@ class Queue(Protocol):
 class QueueSink:
     """One message an event, as JSON, with the event's id: consumers drop what they have seen under the same id.
 
-    By URL: `amqp://user:password@host:5672/` is RabbitMQ, `sqlite:///file` a table that has each id once. Both deliver
-    at least once. After a failure events are done again, and a message that was published cannot be taken back, nor can
-    RabbitMQ publish to several queues, or once only: so consumers may see an event twice, and under other ids or
-    with other values where order or time play a part. Who needs one history takes `KafkaSink` or `DatabaseSink`.
+    By URL: `amqp://user:${env:PASSWORD}@host:5672/` is RabbitMQ, `sqlite:///file` a table that has each id once. Both
+    deliver at least once. After a failure events are done again, and a message that was published cannot be taken back,
+    nor can RabbitMQ publish to several queues, or once only: so consumers may see an event twice, and under other ids
+    or with other values where order or time play a part. Who needs one history takes `KafkaSink` or `DatabaseSink`.
 
     A broker that is away is waited for, up to `patience_s`. `service_ms` is waited for each event.
 
@@ -88,7 +89,7 @@ def queue_at(url: str, queue: str, patience_s: float = PATIENCE_S) -> Queue:
     """The queue that a URL stands for."""
     scheme, colon, _ = url.partition("://")
     if not colon or scheme not in SCHEMES:
-        shown = scheme if colon else url.rpartition("@")[2]
+        shown = scheme if colon else masked_url(url)
         raise InputError(f"queue sink: must be {', '.join(SCHEMES[:-1])} or {SCHEMES[-1]}; got {shown!r}")
     kind = QueueTable if scheme == "sqlite" else AmqpQueue
     return kind(url, queue, patience_s=patience_s)

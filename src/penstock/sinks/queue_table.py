@@ -10,6 +10,7 @@ import msgspec
 import sqlalchemy as sql
 from sqlalchemy.dialects import sqlite
 
+from penstock.common.secrets import masked_url
 from penstock.errors import InputError
 from penstock.sinks.tables import Database, database_url, make_table
 from penstock.sinks.waiting import PATIENCE_S
@@ -97,7 +98,7 @@ def _check_file(url: str) -> None:
     except sql.exc.ArgumentError:
         file = None
     if not file or file == ":memory:":
-        raise InputError(f"queue sink: sqlite needs a file, as in sqlite:///queue.db; got {url!r}")
+        raise InputError(f"queue sink: sqlite needs a file, as in sqlite:///queue.db; got {masked_url(url)!r}")
 
 
 def _table(name: str) -> sql.Table:

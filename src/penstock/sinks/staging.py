@@ -10,7 +10,7 @@ from typing import IO
 
 import msgspec
 
-from penstock.common.files import sync_folder
+from penstock.common.files import private_folder, sync_folder
 from penstock.errors import EngineError
 
 _LENGTH_BYTES = 4
@@ -62,7 +62,7 @@ class Staging:
         self._sealed: list[Staged] = []
         self._file: IO[bytes] | None = None
         self._begun: tuple[int, int] = (0, 0)  # attempt and checkpoint of the file that is open
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
 
     def add(self, attempt: int, checkpoint: int, messages: list[Message]) -> None:
         """Append these to the file of the checkpoint."""

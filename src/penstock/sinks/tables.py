@@ -10,6 +10,7 @@ import sqlalchemy as sql
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
+from penstock.common.secrets import HIDDEN, is_telling, masked_url, resolve, without
 from penstock.common.wal import write_ahead
 from penstock.errors import EngineError, InputError
 from penstock.sinks.waiting import Waiting
@@ -51,7 +52,7 @@ class Database:
 
     def __init__(self, url: str, thing: str, patience_s: float) -> None:
         self.url = database_url(url)
-        self._thing = f"{thing} at {self.url.render_as_string(hide_password=True)}"
+        self._thing = f"{thing} at {shown(self.url)}"
         self._waiting = Waiting(self, patience_s)
         self._engine: sql.Engine | None = None
 
@@ -71,8 +72,9 @@ class Database:
             except DBAPIError as error:
                 if not is_away(error):
                     raise
+                reason = self._reason(error)
                 self.close()
-                self._waiting.pause(reason_of(error))
+                self._waiting.pause(reason)
             else:
                 self._waiting.over()
                 return answer
@@ -80,7 +82,7 @@ class Database:
     def once(self, work: Callable[[sql.Connection], Answer]) -> Answer:
         """Do this in one transaction, without patience."""
         if self._engine is None:
-            self._engine = connect(self.url)
+            self._engine = connect(resolved(self.url, self._thing))
         with self._engine.begin() as connection:
             return work(connection)
 
@@ -89,9 +91,13 @@ class Database:
         try:
             self.once(work)
         except DBAPIError as error:
-            raise InputError(f"{self}: cannot be used; {reason_of(error)}") from None
+            raise InputError(f"{self}: cannot be used; {self._reason(error)}") from None
         finally:
             self.close()
+
+    def _reason(self, error: DBAPIError) -> str:
+        """What the database itself says, without our password."""
+        return without(reason_of(error), [] if self._engine is None else secrets_of(self._engine.url))
 
     def close(self) -> None:
         """Disconnect; the next use connects anew."""
@@ -127,8 +133,7 @@ def database_url(url: str) -> sql.URL:
         if backend in _BACKENDS:
             parsed.get_dialect().import_dbapi()
     except (ArgumentError, NoSuchModuleError, ValueError):
-        shown = f"{scheme.rpartition('@')[2]}{colon}{rest.rpartition('@')[2].partition('?')[0]}"
-        raise InputError(f"database sink: must be the URL of a database; got {shown!r}") from None
+        raise InputError(f"database sink: must be the URL of a database; got {masked_url(url)!r}") from None
     except ModuleNotFoundError as error:
         raise InputError(
             f"database sink: {parsed.drivername} needs the package {error.name}; for psycopg: "
@@ -137,6 +142,29 @@ def database_url(url: str) -> sql.URL:
     if backend not in _BACKENDS:
         raise InputError(f"database sink: must be {' or '.join(_BACKENDS)}; got {backend!r}")
     return parsed
+
+
+def shown(url: sql.URL) -> str:
+    """The URL as it may be shown.
+
+    >>> shown(sql.make_url("postgresql://ann:sea@host/db?sslpassword=dam&sslmode=require"))
+    'postgresql://ann:***@host/db?sslmode=require&sslpassword=***'
+    """
+    query = {name: HIDDEN if is_telling(name) else value for name, value in url.query.items()}
+    rendered = url.set(query=dict(sorted(query.items()))).render_as_string(hide_password=True)
+    return rendered.replace("%2A%2A%2A", HIDDEN)
+
+
+def resolved(url: sql.URL, thing: str) -> sql.URL:
+    """The URL with the secrets that it refers to: `${env:NAME}` or `${file:/path}` as password, or in the query."""
+    query = {name: resolve(thing, one) if isinstance(one, str) else one for name, one in url.query.items()}
+    password = None if url.password is None else resolve(thing, str(url.password))
+    return url.set(query=query, password=password) if password is not None else url.set(query=query)
+
+
+def secrets_of(url: sql.URL) -> list[object]:
+    """What of the URL is not for messages."""
+    return [url.password, *(value for name, value in url.query.items() if is_telling(name))]
 
 
 def is_away(error: DBAPIError) -> bool:

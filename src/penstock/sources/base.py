@@ -54,6 +54,11 @@ class Reader(ABC):
         """Whether no event will ever come again."""
         return False
 
+    @property
+    def caught_up(self) -> bool:
+        """Whether all that is there for now has been polled, for certain; False where that is not known."""
+        return False
+
     def lag(self) -> int | None:
         """How many events wait outside, behind the cursor; None where that is not known. Must not wait."""
         return None

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from penstock.common.files import sync_folder
+from penstock.common.files import private_folder, sync_folder
 from penstock.errors import EngineError
 from penstock.state.segments import Past, Segment, parse_name, unneeded
 
@@ -138,7 +138,7 @@ class StateFiles:
 def _writing(path: Path, lasting: bool) -> Iterator[Add]:
     """Adds groups to a file that is there, whole, when the context is left, and not at all if that fails."""
     index: dict[int, tuple[bool, int, int]] = {}
-    path.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(path.parent)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
         with temporary.open("wb") as file:

@@ -90,11 +90,32 @@ def test_streams_of_kafka_by_their_urls(tmp_path: Path) -> None:
         mine.sources(["http://x"])
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["kafka://h/a", "kafka://h/b"], "source 'tweets': must be given once; got 'kafka://h/b' besides"),
+        (
+            ["twets=kafka://h/a?sasl.password=hush"],
+            "must be NAME=URL, with NAME one of tweets; got 'twets=kafka://h/a'",
+        ),
+        (["http://ann:hush@h/a?x=hush"], "must be a URL such as kafka://host:9092/topic; got 'http://h/a'"),
+    ],
+)
+def test_a_source_that_cannot_be_is_told_without_its_password(given: list[str], told: str) -> None:
+    """Of two URLs for one source the first was forgotten without a word, and passwords were shown."""
+    with pytest.raises(InputError) as caught:
+        deployment("twitter").sources(given)
+    assert told in str(caught.value)
+    assert "hush" not in str(caught.value)
+
+
 def test_the_sinks_of_a_shipped_app_store_where_the_user_says(tmp_path: Path) -> None:
     built = deployment(sink="sqlite:///elsewhere.db").topology(tmp_path)
     assert str(built["store"].run._database.url) == "sqlite:///elsewhere.db"
     with pytest.raises(InputError, match="database sink: must be the URL of a database; got 'elsewhere'"):
         deployment(sink="elsewhere").topology(tmp_path)
+    with pytest.raises(InputError, match=r"sink: must be a URL of kafka, amqp, .*; got 'redis://h/1'"):
+        deployment(sink="redis://:hush@h/1").topology(tmp_path)
 
 
 def test_grouping_is_for_operators_without_a_key(tmp_path: Path) -> None:

@@ -44,14 +44,15 @@ def test_start_says_where_it_is_and_how_to_use_it(monkeypatch: pytest.MonkeyPatc
 
     def start(self: LastingCluster, workers: int, options: StandaloneOptions) -> ClusterState:
         asked.append((self.folder, workers, options))
-        return ClusterState("spark://127.0.0.1:7077", "http://127.0.0.1:8080", 0.0, (Member("master", 1, "1@b", 7077),))
+        members = (Member("master", 1, "1@b", 7077),)
+        return ClusterState("spark://127.0.0.1:7077", "http://127.0.0.1:8080", 0.0, members, "/c/spark.conf")
 
     monkeypatch.setattr(LastingCluster, "start", start)
     code, said = penstock("start", "--workers", "3", "--cores", "8", "--memory-mb", "2048")
     assert code == 0
     assert asked == [(state_folder, 3, StandaloneOptions(cores=8, memory_mb=2048))]
     assert "spark://127.0.0.1:7077: 3 workers with 8 cores each; its page: http://127.0.0.1:8080" in said
-    assert "use it with: penstock run … --cluster spark://127.0.0.1:7077" in said
+    assert "use it with: penstock run … --cluster spark://127.0.0.1:7077 --properties-file /c/spark.conf" in said
 
 
 @pytest.mark.parametrize(

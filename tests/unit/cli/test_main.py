@@ -74,6 +74,7 @@ def penstock(*arguments: str) -> Any:
 
 
 MINE = ("run", "my_app:topology", "--events", "events.jsonl", "--rate", "5")
+STREAM = ("run", "twitter", "--source", "kafka://h/t")
 TWITTER = ("run", "twitter", "--rate", "5")
 
 CASES = {
@@ -113,6 +114,12 @@ CASES = {
         ("run", "twitter", "--trace", "good.csv", "--rate", "5"),
         "give either --trace FILE or --rate R, not both",
     ),
+    "a stream and a rate": ((*STREAM, "--rate", "5"), "give one of --source URL, --trace FILE and --rate R"),
+    "a stream at a rate": (
+        (*STREAM, "--speedup", "2"),
+        "--mean-rate, --speedup and --events are for a trace or a rate, and not for --source",
+    ),
+    "no duration of a stream": ((*STREAM, "--duration", "-1"), "run: --duration must be a number above 0; got -1.0"),
     "neither trace nor rate": (("run", "twitter"), "give its input with --source URL, --trace FILE or --rate R"),
     "negative rate": (
         ("run", "twitter", "--rate", "-5"),
@@ -207,7 +214,7 @@ CASES = {
     ),
     "a sink that is no database": (
         (*TWITTER, "--sink", "mysql://host/db"),
-        "database sink: must be sqlite or postgresql; got 'mysql'",
+        "sink: must be a URL of kafka, amqp, amqps, sqlite or postgresql; got 'mysql://host/db'",
     ),
 }
 

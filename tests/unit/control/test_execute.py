@@ -49,3 +49,11 @@ def test_utilisation_of_operators_with_bad_numbers_is_not_published():
     seen = snapshot({"in": 1}, loads, incomplete={"b": "stale"})
     execute(calls, seen, Plan({"a": Target(1, "x"), "b": Target(1, "x")}))
     assert set(calls.used) == {"a"}
+
+
+def test_of_a_pool_with_gaps_only_replicas_that_are_there_are_chosen():
+    """After a run was laid out anew with other pools, a plan asked for replicas that no longer were."""
+    calls = Calls()
+    seen = snapshot({"in": 1}, [load("a", {"in": 1}, active=(1,), pool=3, there=(1, 4, 3))])
+    execute(calls, seen, Plan({"a": Target(3, "more")}))
+    assert calls.replicas == [("a", (1, 3, 4))]

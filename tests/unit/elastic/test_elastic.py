@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +11,8 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from penstock import Elastic, InputError, Topology, TraceSource, constant
-from penstock.metrics.rows import DecisionRow, IntervalRecord, IntervalRow
+from penstock.engine.driver.faults import Fault
+from penstock.metrics.rows import DecisionRow, FaultRow, IntervalRecord, IntervalRow
 from penstock.metrics.store import Store
 
 from ..waiting import until
@@ -23,7 +25,13 @@ def run(sources: int = 1) -> Any:
     topology.operator("work", len, inputs=inputs, execution_time_ms=10)
     bound = {name: TraceSource(constant(250, duration_s=4), [{"n": 1}]) for name in topology.sources}
     return SimpleNamespace(
-        topology=topology, sources=bound, id="run", carried_on=0, active={"work": (0,)}, started=False
+        topology=topology,
+        sources=bound,
+        id="run",
+        carried_on=0,
+        active={"work": (0,)},
+        started=False,
+        faults=list,
     )
 
 
@@ -70,6 +78,26 @@ def test_intervals_count_once_though_the_store_needs_several_tries(
     assert [(one.before, one.after, one.reason) for one in live.decisions] == [(1, 2, "more came")]
 
 
+def test_a_fault_is_recorded_once_when_it_is_over_or_with_the_run(tmp_path: Path) -> None:
+    over, lasting = Fault(1, 12.0, "a worker was killed", 2.5, deaths=2), Fault(2, 40.0, "another was")
+    found: list[Fault] = []
+    watched = run()
+    watched.faults = lambda: found
+    live = Elastic(watched, td_s=1.0, store=tmp_path / "metrics.db")
+    assert live.store is not None
+    live.store.start_run(live._row())
+    live.record(replace(interval(1), decisions=()))
+    found += [over, lasting]
+    live.record(replace(interval(2), decisions=()))
+    live.record(replace(interval(3), decisions=()))
+    live._close()
+    store = Store(str(tmp_path / "metrics.db"))
+    first = FaultRow(number=1, time_s=12.0, cause="a worker was killed", deaths=2, seconds=2.5)
+    last = FaultRow(number=2, time_s=40.0, cause="another was", deaths=1, seconds=None)
+    assert store.faults("run") == [first, last]
+    store.close()
+
+
 def test_without_a_store_the_summary_has_what_it_needs() -> None:
     live = Elastic(run(), "static:peak", td_s=1.0)
     for number in (1, 2):
@@ -79,6 +107,28 @@ def test_without_a_store_the_summary_has_what_it_needs() -> None:
     assert workload is not None
     assert (workload.peak_rate, workload.execution_times_s) == (250.0, {"work": 0.01})
     assert live._initial() == {"work": 3}  # ⌈250 · 0.01⌉
+
+
+@pytest.mark.parametrize(("finished", "counted"), [(True, 10), (False, 7)])
+def test_what_was_in_flight_when_a_stream_is_stopped_is_in_its_summary(finished: bool, counted: int) -> None:
+    """A run on Kafka that was ended after its time said that hundreds of its events were not processed: it had not
+    counted what it finished after that."""
+    one = run()
+    processed = [7]
+
+    def stop(_: float) -> bool:
+        processed[0] = 10
+        return finished
+
+    def start() -> None:
+        one.started = True
+
+    one.start, one.stop, one.stopped = start, stop, lambda: False
+    one.clock = SimpleNamespace(now=lambda: 0.0, sleep_until=lambda _: None)
+    one.counters = one.fresh_counters = lambda *_: list(processed)
+    with Elastic(one, None, td_s=1.0) as live:
+        pass
+    assert live.counters() == [counted]
 
 
 def test_a_policy_that_must_know_the_load_needs_one_source_that_tells_it() -> None:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from types import SimpleNamespace
 from typing import Any
 
@@ -105,11 +106,11 @@ class Left:
         return [sign.number for _, _, sign in self.signs if isinstance(sign, Barrier)]
 
 
-def left(*batches: pa.RecordBatch | None) -> Left:
+def left(*given: pa.RecordBatch | list[pa.RecordBatch]) -> Left:
     """Read what an outbox gave out."""
     read, unpack = Left(), Unpacker()
-    for batch in batches:
-        for row in batch.to_pylist() if batch is not None else []:
+    for batch in chain.from_iterable(one if isinstance(one, list) else [one] for one in given):
+        for row in batch.to_pylist():
             if not row["bundle"]:
                 read.nudged.append(row["partition"])
                 continue

@@ -29,6 +29,7 @@ def test_nothing_is_dropped_by_default() -> None:
         ({"checkpoint_every_s": math.nan}, "checkpoint_every_s must be at least 1; got nan"),
         ({"checkpoint_timeout_s": 0.0}, "checkpoint_timeout_s must be above 0; got 0.0"),
         ({"q_size": 0}, "q_size must be at least 1; got 0"),
+        ({"queue_bytes": 1000}, "queue_bytes must be at least 1048576; got 1000"),
         ({"source_slots": 0}, "source_slots must be at least 1; got 0"),
         ({"retries": -1}, "retries must be at least 0; got -1"),
     ],

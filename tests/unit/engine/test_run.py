@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
+from penstock.engine import run as engine_run
+from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
 from penstock.errors import EngineError
 from penstock.sources import TraceSource
@@ -62,3 +67,81 @@ def test_nothing_is_drained_before_all_has_been_sent(run: Run, all_sent: bool) -
     driver = SimpleNamespace(work=work, ask_all=lambda _: True)
     run._driver = driver  # type: ignore[assignment]
     assert run.wait_drained(0.3) is all_sent
+
+
+@pytest.fixture
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(_: Run) -> None:
+        raise InterruptedError("as far as Spark")
+
+    monkeypatch.setattr(Run, "_open_spark", nothing)
+    monkeypatch.setattr(engine_run, "check_java", lambda: None)
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_the_folder_is_read_once_no_other_driver_is_at_work_in_it(tmp_path: Path) -> None:
+    """`run.json` was read before the lock: a driver that had waited went on under a generation already used."""
+    topology = Topology("t", pool=2)
+    topology.operator("o", print, inputs=topology.source("s"))
+
+    def made() -> Run:
+        source = TraceSource(constant(10, duration_s=1), [1])
+        return Run(topology, source, options=RunOptions(folder=tmp_path / "run"))
+
+    stranger = made()
+    first = made()
+    (tmp_path / "run").mkdir()
+    first._file.write(tmp_path / "run")
+    second = made()
+    msgspec.structs.replace(first._file, generation=6).write(tmp_path / "run")
+    with pytest.raises(InterruptedError):
+        second.start()
+    assert (second.id, second._file.generation, second.carried_on) == (first.id, 6, 7)
+    with pytest.raises(EngineError, match=f"another driver has begun run {first.id} here; make a new Run"):
+        stranger.start()
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_the_folder_of_a_run_is_private(tmp_path: Path) -> None:
+    topology = Topology("t", pool=2)
+    topology.operator("o", print, inputs=topology.source("s"))
+    run = Run(topology, TraceSource(constant(10, duration_s=1), [1]), options=RunOptions(folder=tmp_path / "a" / "run"))
+    with pytest.raises(InterruptedError):
+        run.start()
+    assert stat.S_IMODE((tmp_path / "a" / "run").stat().st_mode) == 0o700
+
+
+def failed(run: Run, ended: list[str]) -> EngineError:
+    """Have the run at work, and failed."""
+    failure = EngineError("the query died 6 times in a row without progress; the last time: x")
+    work = SimpleNamespace(failure=failure, restarts=5, layout=run._layout)
+    run._driver = SimpleNamespace(  # type: ignore[assignment]
+        work=work, stop_sources=lambda: ended.append("sources"), end=lambda: ended.append("work")
+    )
+    run.folder, run._own_folder = Path("kept"), False
+    return failure
+
+
+def test_stopping_a_run_that_has_failed_says_so_once_all_is_ended(run: Run) -> None:
+    """It said False, and leaving the block nothing at all, though the guide said that both raise."""
+    ended: list[str] = []
+    failure = failed(run, ended)
+    with pytest.raises(EngineError) as raised:
+        run.stop()
+    assert (raised.value, ended, run.stopped()) == (failure, ["sources", "work"], True)
+    assert run.stop()  # it has been ended, and has said why
+
+
+def test_leaving_the_block_of_a_run_that_has_failed_raises(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "start", lambda: run)
+    failure = failed(run, [])
+    with pytest.raises(EngineError) as raised, run:
+        pass
+    assert raised.value is failure
+
+
+def test_what_the_block_raised_is_not_hidden_by_the_runs_failure(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "start", lambda: run)
+    failed(run, [])
+    with pytest.raises(ZeroDivisionError), run:
+        raise ZeroDivisionError

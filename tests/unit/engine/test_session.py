@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from penstock.engine.session import (
     _standard_error_to,
     await_slots,
     check_java,
+    check_masters,
     check_python,
     check_session,
     check_settings,
@@ -285,3 +287,26 @@ class TestInterruptsWhileSparkStarts:
 
         with pytest.raises(ValueError, match="no Java"):
             start()
+
+
+class TestAMasterThatIsNotThere:
+    """It took a minute, and ended in a Java stack trace."""
+
+    def test_it_is_said_at_once(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            port = listening.getsockname()[1]
+            check_masters(f"spark://127.0.0.1:{port}")
+            check_masters(f"spark://127.0.0.1:1,127.0.0.1:{port}")
+        told = f"the Spark master spark://127.0.0.1:{port} cannot be reached: 127.0.0.1:{port}: Connection refused"
+        with pytest.raises(EngineError) as caught:
+            check_masters(f"spark://127.0.0.1:{port}")
+        assert str(caught.value) == told
+
+    @pytest.mark.parametrize("master", ["spark://nowhere", "spark://127.0.0.1:port", "spark://"])
+    def test_an_address_that_is_none(self, master: str) -> None:
+        with pytest.raises(EngineError, match=f"the Spark master {master} cannot be reached"):
+            check_masters(master)
+
+    @pytest.mark.parametrize("master", ["", "local[4]", "yarn", "k8s://https://host"])
+    def test_others_are_not_asked(self, master: str) -> None:
+        check_masters(master)

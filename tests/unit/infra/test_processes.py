@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from penstock.infra.processes import end_marked, process_mark, start_process
+from penstock.infra.processes import end_marked, end_process, process_mark, start_process
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
 PARENT = """
@@ -55,6 +57,27 @@ def test_one_that_does_not_listen_is_killed(tmp_path: Path):
     until(lambda: log.read_text() == "up\n")
     assert end_marked(process.pid, str(process_mark(process.pid)), patience_s=0.2)
     assert process.wait() == -9
+
+
+def test_a_process_outlives_the_thread_that_had_it_started(tmp_path: Path):
+    """To the kernel a parent is a thread: workers that a loop's thread had added ended when that thread did."""
+    started = []
+    thread = threading.Thread(target=lambda: started.append(start_process(["sleep", "60"], {}, tmp_path / "log")))
+    thread.start()
+    thread.join()
+    (process,) = started
+    try:
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1.0)
+    finally:
+        end_process(process)
+    assert process.returncode == -signal.SIGTERM
+
+
+def test_a_program_that_is_not_there_is_said_in_the_log(tmp_path: Path):
+    process = start_process(["/none/such"], {}, tmp_path / "log")
+    assert process.wait(30) == 1
+    assert (tmp_path / "log").read_text() == "/none/such: No such file or directory\n"
 
 
 @pytest.mark.parametrize(("kind", "lives"), [("lasting", True), ("not", False)])

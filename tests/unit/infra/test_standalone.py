@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from penstock.engine.session import read_settings
 from penstock.errors import InputError
 from penstock.infra import standalone
 from penstock.infra.standalone import StandaloneCluster
@@ -37,6 +39,34 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Standal
     yield one
     monkeypatch.setattr(standalone, "end_process", ended)
     one.stop()
+
+
+def test_the_secret_is_in_a_file_of_our_own_and_on_no_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark Standalone ran without authentication: whoever was on the machine could run code as its user."""
+    commands: list[tuple[list[str], dict[str, str]]] = []
+
+    def started(command: list[str], environment: dict[str, str], *_: Any, **__: Any) -> Sleeping:
+        commands.append((command, environment))
+        return Sleeping()
+
+    monkeypatch.setattr(standalone, "start_process", started)
+    cluster = StandaloneCluster(tmp_path / "cluster")
+    cluster.launch()
+    cluster.add()
+    secret = cluster.settings["spark.authenticate.secret"]
+    file = tmp_path / "cluster" / "spark.conf"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    told = read_settings(file)
+    assert (told["spark.authenticate"], told["spark.authenticate.secret"]) == ("true", secret)
+    assert len(secret) >= 32
+    assert len(commands) == 2
+    for command, environment in commands:
+        assert command[command.index("--properties-file") + 1] == str(file)
+        assert secret not in " ".join([*command, *environment.values()])
+    assert StandaloneCluster(tmp_path).settings["spark.authenticate.secret"] != secret
 
 
 class Meanwhile:

@@ -15,6 +15,7 @@ import pytest
 from penstock.errors import InputError
 from penstock.metrics.rows import (
     DecisionRow,
+    FaultRow,
     ForecastRow,
     IntervalRecord,
     IntervalRow,
@@ -90,6 +91,7 @@ def record(number, operators=2):
             for step in (1, 2)
         ),
         levels=levels(number),
+        faults=(FaultRow(number=number, time_s=5.0 * number, cause="a worker was killed", deaths=1, seconds=2.5),),
     )
 
 
@@ -151,6 +153,7 @@ def test_what_was_written_is_read(store, run):
     assert store.workers(run.run) == list(one.levels.workers)
     assert store.managers(run.run) == list(one.levels.managers)
     assert store.pauses(run.run) == list(one.levels.pauses)
+    assert store.faults(run.run) == list(one.faults)
 
 
 def test_rows_come_in_order_and_one_operator_alone(store, run):
@@ -258,26 +261,27 @@ class TestSqlite:
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("UPDATE schema_version SET version = 99")
             connection.commit()
-        with pytest.raises(InputError, match="tables must be of version 1 to 3; got 99"):
+        with pytest.raises(InputError, match="tables must be of version 1 to 4; got 99"):
             Store(path)
 
-    @pytest.mark.parametrize("version", [1, 2])
+    @pytest.mark.parametrize("version", [1, 2, 3])
     def test_a_store_of_an_older_version(self, version, tmp_path):
         """A reader leaves it as it is; a run that writes to it adds what it lacks, and loses nothing."""
         path = old_store(tmp_path / "metrics.sqlite", version)
-        before, kept = path.read_bytes(), 4 * (version == 2)
+        before, kept, workers = path.read_bytes(), 4 * (version >= 2), version >= 3
         with closing(Store(str(path), must_exist=True)) as reader:
             assert (reader.version, len(reader.intervals("r")), len(reader.timetables("r"))) == (version, 1, kept)
-            assert reader.workers("r") == reader.managers("r") == reader.pauses("r") == []
+            assert (len(reader.workers("r")), len(reader.pauses("r")), reader.faults("r")) == (2 * workers, workers, [])
         assert path.read_bytes() == before
         with closing(Store(str(path))) as store:
             store.write("r", record(1))
             assert [row.number for row in store.intervals("r")] == [0, 1]
             assert {row.number for row in store.timetables("r")} == ({0, 1} if kept else {1})
-            assert {row.number for row in store.workers("r")} == {1}
+            assert {row.number for row in store.workers("r")} == ({0, 1} if workers else {1})
         with closing(Store(str(path), must_exist=True)) as reader:
-            assert (reader.version, len(reader.timetables("r"))) == (3, kept + 4)
-            assert (len(reader.workers("r")), len(reader.managers("r")), len(reader.pauses("r"))) == (2, 2, 1)
+            assert (reader.version, len(reader.timetables("r"))) == (4, kept + 4)
+            assert (len(reader.workers("r")), len(reader.managers("r"))) == (2 + 2 * workers, 2 + 2 * workers)
+            assert (len(reader.pauses("r")), len(reader.faults("r"))) == (1 + workers, 1)
 
     @pytest.mark.parametrize("place", ["sqlite://", "sqlite:///:memory:"])
     def test_memory_is_refused(self, place):
@@ -285,14 +289,15 @@ class TestSqlite:
             Store(place)
 
 
-LATER_TABLES = {1: ("timetables", "workers", "managers", "pauses"), 2: ("workers", "managers", "pauses")}
+WORKERS = ("workers", "managers", "pauses")
+LATER_TABLES = {1: ("timetables", *WORKERS, "faults"), 2: (*WORKERS, "faults"), 3: ("faults",)}
 
 
 def old_store(path, version):
     """A store with one interval, as that version left it."""
     with closing(Store(str(path))) as store:
         store.start_run(RunRow(run="r", topology="t", policy="p", td_s=1, started_at="now"))
-        store.write("r", dataclasses.replace(record(0), levels=LevelRows()))
+        store.write("r", record(0))
     with closing(sqlite3.connect(path)) as connection:
         for table in LATER_TABLES[version]:
             connection.execute(f"DROP TABLE {table}")
@@ -306,6 +311,10 @@ def old_store(path, version):
     [
         ("mysql://host/db", "must be SQLite or PostgreSQL; got 'mysql'"),
         ("://", "must be a file or a database URL; got '://'"),
+        (
+            "postgresql://me:hush@host:port/db",
+            r"must be a file or a database URL; got 'postgresql://me:\*\*\*@host:port/db'",
+        ),
     ],
 )
 def test_places_that_cannot_be(place, message):

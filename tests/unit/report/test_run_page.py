@@ -11,7 +11,7 @@ from contextlib import closing
 import pytest
 
 from penstock.errors import InputError
-from penstock.metrics.rows import DecisionRow, IntervalRecord, IntervalRow, OperatorRow, RunRow
+from penstock.metrics.rows import DecisionRow, FaultRow, IntervalRecord, IntervalRow, OperatorRow, RunRow
 from penstock.metrics.store import Store
 from penstock.report.page import MOST_ROWS, write_page
 from penstock.report.run import RunReport
@@ -113,6 +113,15 @@ def test_notes_say_once_what_went_on_for_intervals():
     shown = words(run_page(RunReport(run=RUN, intervals=rows, operators=[unsure])))
     assert "4 3–6 2.0 s store gone" in shown
     assert "operator 'clean' incomplete: negative counts" in shown
+
+
+def test_faults_are_listed_with_how_long_events_stood_still():
+    first = FaultRow(number=1, time_s=501.0, cause="a worker was killed", deaths=2, seconds=2.25)
+    last = dataclasses.replace(first, number=2, time_s=502.0, cause="<b>another</b>", deaths=1, seconds=None)
+    shown = words(run_page(RunReport(run=RUN, intervals=[INTERVAL], faults=[first, last])))
+    assert "1.0 s 2.2 s 2 a worker was killed" in shown
+    assert "2.0 s to the end 1 <b>another</b>" in shown
+    assert "Faults" not in words(run_page(RunReport(run=RUN, intervals=[INTERVAL])))
 
 
 def test_totals_of_operators_come_from_the_summary_where_it_has_them():

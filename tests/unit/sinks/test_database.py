@@ -14,10 +14,10 @@ import cloudpickle
 import pytest
 import sqlalchemy as sql
 
-from penstock.errors import InputError
+from penstock.errors import EngineError, InputError
 from penstock.sinks import DatabaseSink
 from penstock.sinks.database import ADDED, table_of
-from penstock.sinks.tables import connect, database_url, versions
+from penstock.sinks.tables import connect, database_url, resolved, versions
 
 from ...services import free_port
 from .playing import Replica
@@ -162,9 +162,9 @@ def test_service_time_is_waited_for_each_event(url: str, table: str) -> None:
         ("nosql://me:hush@host/db", "must be sqlite or postgresql; got 'nosql'"),
         (
             "postgresql://me:hush@host:port/db?password=hush",
-            "must be the URL of a database; got 'postgresql+psycopg://h",
+            "must be the URL of a database; got 'postgresql://me:***@host:port/db?password=***'",
         ),
-        ("me:hush@host/db", "must be the URL of a database; got 'host/db'"),
+        ("me:hush@host/db", "must be the URL of a database; got 'me:***@host/db'"),
         ("postgresql+asyncpg://me:hush@host/db", "postgresql+asyncpg needs the package asyncpg; for psycopg: pip"),
         ("oracle+x://me:hush@host/db", "must be sqlite or postgresql; got 'oracle'"),
     ],
@@ -174,6 +174,43 @@ def test_a_url_that_is_none_is_an_error_before_the_run_and_shows_no_password(url
         DatabaseSink(url)
     assert str(caught.value).startswith(f"database sink: {told}")
     assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgres://me:hush@127.0.0.1:{port}/db",
+        "postgresql://me@127.0.0.1:{port}/db?password=hush",
+        "postgresql+psycopg:///db?host=127.0.0.1&port={port}&user=me&password=hush",
+        "postgresql://me:${{env:PG_PASSWORD}}@127.0.0.1:{port}/db?sslpassword=hush",
+    ],
+)
+def test_no_form_of_a_url_shows_its_password(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A password in the query stood in every message about the table."""
+    monkeypatch.setenv("PG_PASSWORD", "hush")
+    sink = DatabaseSink(url.format(port=free_port()), patience_s=0.0)
+    with pytest.raises(InputError) as caught:
+        sink.check()
+    with pytest.raises(EngineError) as given_up:
+        sink.open(Replica())
+    shown = [str(caught.value), str(given_up.value), repr(sink), str(sink._database), caplog.text]
+    assert not [one for one in shown if "hush" in one]
+
+
+def test_a_password_is_read_where_it_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither on a command line nor in what is shipped."""
+    (tmp_path / "password").write_text("sea:s@\n")
+    monkeypatch.setenv("PG_PASSWORD", "dam/1")
+    by_file = database_url(f"postgresql://me:${{file:{tmp_path}/password}}@host/db")
+    by_env = database_url("postgresql://me:${env:PG_PASSWORD}@host/db?sslpassword=${env:PG_PASSWORD}")
+    assert "sea" not in by_file.render_as_string(hide_password=False)
+    assert resolved(by_file, "table").password == "sea:s@"
+    assert (resolved(by_env, "table").password, resolved(by_env, "table").query["sslpassword"]) == ("dam/1", "dam/1")
+    monkeypatch.delenv("PG_PASSWORD")
+    with pytest.raises(InputError, match=r"table 'events' at .*: the environment has no variable 'PG_PASSWORD'"):
+        DatabaseSink("postgresql://me:${env:PG_PASSWORD}@127.0.0.1/db").check()
 
 
 def test_other_databases_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

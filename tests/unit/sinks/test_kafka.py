@@ -78,6 +78,22 @@ def goes_on(engine: Engine, old: Attempt) -> None:
             sink.commit(engine.checkpoint)
 
 
+@pytest.mark.parametrize("fenced_at", ["produce", "commit_transaction"])
+def test_a_fenced_producer_is_let_go_of(fenced_at: str) -> None:
+    """On a busy machine librdkafka learnt of the fence early: then produce and flush raised, too, and the sink died."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise KafkaException(KafkaError(KafkaError._FENCED, "fenced by a newer instance", True))
+
+    calls = ("purge", "poll", "produce", "commit_transaction")
+    producer = SimpleNamespace(**dict.fromkeys(calls, lambda *_, **__: None) | {fenced_at: refuse, "flush": refuse})
+    publisher = Publisher(Markers("sink", {}, "out-checkpoints", ("run", "store")), "out", {}, "part", attempt=1)
+    publisher._producer = producer
+    with pytest.raises(Lost, match="fenced by a newer instance"):
+        publisher._mark({0: 7})
+    assert publisher._producer is None
+
+
 @pytest.mark.parametrize(
     ("engine", "step"),
     [*((None, step) for step in STEPS), *((1, step) for step in STEPS if step in FOR_ALL)],
@@ -375,6 +391,24 @@ def test_what_cannot_be_is_said_before_the_run(given: dict[str, str], said: str,
 
 
 @pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("linger.ms=long", 'Invalid value for configuration property "queue.buffering.max.ms"'),  # its other name
+        ("acks=7000", "acks"),
+        ("level=committed&enable.idempotence=false", "enable.idempotence"),
+    ],
+)
+def test_settings_of_producers_that_cannot_be_are_said_before_the_run(
+    kafka: Kafka, topic: str, options: str, said: str
+) -> None:
+    """They were found by the replicas, after Spark had started, and again at each restart."""
+    with pytest.raises(InputError) as caught:
+        KafkaSink.from_url(f"kafka://{kafka.address}/{topic}?{options}").check()
+    assert said in str(caught.value)
+    KafkaSink.from_url(f"kafka://{kafka.address}/{topic}?acks=all&linger.ms=1").check()
+
+
+@pytest.mark.parametrize(
     ("url", "said"),
     [
         ("kafka://host:9092", "kafka sink: must be kafka://host:port/topic"),
@@ -384,7 +418,8 @@ def test_what_cannot_be_is_said_before_the_run(given: dict[str, str], said: str,
         ("kafka://host/t?committer=1", "committer must be 1, with level committed, or none; got 1"),
         ("kafka://host/t?level=latest", "level latest would take back what is in the topic already"),
         ("kafka://host/t?level=once", "level must be one of at_least_once, latest, committed; got 'once'"),
-        ("kafka://host/t?committer=x", "kafka sink 't': invalid literal for int"),
+        ("kafka://host/t?committer=x", "kafka sink 't': committer must be a number; got 'x'"),
+        ("kafka://host/t?patience_s=long", "kafka sink 't': patience_s must be a number; got 'long'"),
     ],
 )
 def test_urls_that_cannot_be(url: str, said: str) -> None:

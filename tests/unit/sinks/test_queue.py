@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from penstock.errors import EngineError, InputError
 from penstock.sinks import QueueSink, published
 from penstock.sinks.amqp import AmqpQueue
+from penstock.sinks.amqp_link import link_parameters
 
 
 @dataclass
@@ -174,6 +175,18 @@ def test_a_broker_that_is_not_there_is_said_without_the_password(no_broker: str)
     with pytest.raises(InputError, match=r"queue 'counts' at amqp://127.0.0.1:\d+/: cannot be reached; .*refused") as e:
         QueueSink(no_broker, "counts").check()
     assert "hush" not in str(e.value)
+
+
+def test_a_password_comes_from_the_environment_or_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It had to stand on the command line, where everyone on the machine can read it."""
+    (tmp_path / "password").write_text("p/w@1\n")
+    monkeypatch.setenv("RABBIT", "p/w@1")
+    for url in ("amqp://ann:${env:RABBIT}@127.0.0.1:1/", f"amqp://ann:${{file:{tmp_path}/password}}@127.0.0.1:1/"):
+        found = link_parameters(url)
+        assert (found.credentials.username, found.credentials.password, found.host) == ("ann", "p/w@1", "127.0.0.1")
+        assert str(AmqpQueue(url, "hot")) == "queue 'hot' at amqp://127.0.0.1:1/"
+    with pytest.raises(InputError, match="queue sink: the environment has no variable 'NOT_THERE'"):
+        QueueSink("amqp://ann:${env:NOT_THERE}@127.0.0.1/")
 
 
 def test_a_broker_that_does_not_come_back_is_given_up(no_broker: str) -> None:

@@ -69,6 +69,7 @@ def test_a_url_has_several_topics_or_a_pattern() -> None:
         ("kafka://host/clicks?records=yes", "records must be one of true, false; got 'yes'"),
         ("kafka://host/clicks?buffer_bytes=lots", "buffer_bytes must be whole and at least 2097152; got 'lots'"),
         ("kafka://host/clicks?group", "kafka source: not a URL"),
+        ("kafka://host/clicks?acks=all&level=committed", "'level' must be one of group, "),
     ],
 )
 def test_a_wrong_url_is_told_without_a_password(url: str, told: str) -> None:

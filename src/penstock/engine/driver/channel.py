@@ -34,6 +34,7 @@ from penstock.errors import EngineError, PenstockError
 log = logging.getLogger(__name__)
 HANDSHAKE_TIMEOUT_S = 5.0
 HANDSHAKE_FRAME_BYTES = 4096
+MOST_COMPLAINTS = 100
 SILENT_S = 10.0  # a process that says nothing for this long is gone
 
 
@@ -68,7 +69,7 @@ class ControlServer:
         self._latest: dict[type[Notice], Notice] = {}
         self._polls, self._polling = 0, threading.Lock()
         self._port = 0
-        self._complaints: set[str] = set()
+        self._complaints: dict[bool, set[str]] = {True: set(), False: set()}  # of those let in, and of strangers
         self._paused = False
         self._error: OSError | None = None
 
@@ -168,13 +169,20 @@ class ControlServer:
         except (asyncio.IncompleteReadError, ConnectionError, TimeoutError):
             pass  # gone, or never one of ours; a replica comes back by itself
         except (ValueError, PermissionError, PenstockError) as error:  # ValueError: not a message
-            said = log.debug if str(error) in self._complaints else log.warning  # one asks again and again
-            self._complaints.add(str(error))
-            said("control channel: hung up on %s: %s", writer.get_extra_info("peername"), error)
+            self._complain(writer, str(error))
         finally:
             self._connections.discard(writer)
             self._writers.pop(writer, None)
             writer.close()
+
+    def _complain(self, writer: asyncio.StreamWriter, error: str) -> None:
+        """Say it once, as one asks again and again; and not all that comes to a stranger's mind."""
+        said = self._complaints[writer in self._writers]
+        new = error not in said and len(said) < MOST_COMPLAINTS
+        if new:
+            said.add(error)
+        peer = writer.get_extra_info("peername")
+        (log.warning if new else log.debug)("control channel: hung up on %s: %s", peer, error)
 
     async def _shake_hands(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._paused:

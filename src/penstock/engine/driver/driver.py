@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -14,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.control.clock import SteadyClock
 from penstock.engine.driver.channel import ControlServer
 from penstock.engine.driver.checkpoints import Checkpoints, CheckpointStatus
+from penstock.engine.driver.faults import Faults
 from penstock.engine.driver.handovers import Handovers
 from penstock.engine.driver.microbatch import MicroBatches, MicroBatchQuery, next_batch
 from penstock.engine.driver.phases import Phases
@@ -82,6 +85,9 @@ class Work(Protocol):
     def all_sent(self) -> bool:
         """Whether nothing that was let in has yet to be sent."""
 
+    def is_ready(self) -> bool:
+        """Whether all its replicas are there."""
+
     def all_read(self) -> bool:
         """Whether no source will ever have another event."""
 
@@ -114,12 +120,13 @@ class Driver:
         self, job: Job, file: RunFile, server: ControlServer, routing: RoutingTable, tally: Tally, clock: SteadyClock
     ) -> None:
         self._job = job
-        self._file = file
+        self._file, self._keeping = file, threading.Lock()
         self._server = server
         self._routing = routing
         self._tally = tally
         self._clock = clock
         self._exchange = Exchange()
+        self.faults = Faults()
         self.first_shift = file.generation + 1  # every shift has had a generation
         self._generations = itertools.count(file.generation + 1)
         self._files = job.state_files()
@@ -161,6 +168,7 @@ class Driver:
         self._handovers.stop()
         self.checkpoints.stop()
         self.work.stop()
+        self._handovers.join()
         self._phases.close()  # agents in processes that live on end, too
 
     # ── looking ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -196,7 +204,9 @@ class Driver:
 
     def hear(self, reports: Reports) -> list[OnlineNews]:
         """Take reports; what is new to who reports."""
-        self._tally.enter(reports, self._clock.now())
+        now_s = self._clock.now()
+        self._tally.enter(reports, now_s)
+        self.faults.deliver(now_s, self._tally.delivered(), self.work.is_ready)
         self._handovers.hear(reports)
         self.checkpoints.hear(reports.done)
         reports.online = [one for one in reports.online if shift_of(one.batch) == self._tally.current]
@@ -220,7 +230,11 @@ class Driver:
     def supervise(self, shift: int, layout: Layout, prepare: Callable[[int], None]) -> Supervisor:
         """Who runs a shift; `prepare` is called with the generation before each start of its query."""
         query = RealTimeQuery(self._job.spark, lambda generation: self._job.spark_folder(str(generation)))
-        return self._supervisor(query, shift, layout, prepare)
+        return self._supervisor(query, shift, layout, prepare, lambda: self.checkpoints.status.committed)
+
+    def died(self, cause: str, died_s: float) -> None:
+        """The query of the shift at work has died, and is about to begin again."""
+        self.faults.died(self._clock.now() - (time.monotonic() - died_s), cause)
 
     def recover(self, generation: int) -> None:
         """Have sinks clean up, and state be looked at, before an attempt begins from the last checkpoint."""
@@ -240,7 +254,14 @@ class Driver:
                 folder = self._job.folder.resolve() / "sinks" / name
                 sink.recover(Recovery(self._job.run, name, generation, checkpoint, parts.get(name, {}), folder))
 
-    def _supervisor(self, query: Query, shift: int, layout: Layout, prepare: Callable[[int], None]) -> Supervisor:
+    def _supervisor(
+        self,
+        query: Query,
+        shift: int,
+        layout: Layout,
+        prepare: Callable[[int], None],
+        checkpoints: Callable[[], int],
+    ) -> Supervisor:
         first: list[int] = []
 
         def program(generation: int) -> Program:
@@ -251,7 +272,7 @@ class Driver:
             checkpoint = self.checkpoints.first_label(shift)
             return replace(made, generation=generation, shift=shift, first_generation=first[0], checkpoint=checkpoint)
 
-        return Supervisor(query, program, self._job.options, self._generations)
+        return Supervisor(query, program, self._job.options, self._generations, checkpoints)
 
     def _shifts(self) -> Shifts:
         return Shifts(self, self._tally, self._phases, self._handovers, self.checkpoints)
@@ -268,7 +289,8 @@ class Driver:
                 files.forget_from(batch)
             self._recover_sinks(generation, batch, {})
 
-        return MicroBatches(query, lambda layout: self._supervisor(query, 0, layout, prepare))
+        done = partial(next_batch, folder)
+        return MicroBatches(query, lambda layout: self._supervisor(query, 0, layout, prepare, done))
 
     def _settled_routing(self) -> tuple[Mapping[str, OperatorRouting], Utilisations]:
         """With which the next micro-batch begins."""
@@ -279,10 +301,13 @@ class Driver:
         """Begin again from the last checkpoint, under the owners before the change that does not get on."""
         self.work.renew(self._routing.roll_back)
 
-    def _keep(self, **changes: Any) -> None:
-        """On disk, for a later driver of the run."""
-        self._file = msgspec.structs.replace(self._file, **changes)
-        self._file.write(self._job.folder)
+    def _keep(self, *, epoch_s: float | None = None, generation: int = -1) -> None:
+        """On disk, for a later driver of the run; two shifts may begin attempts at the same time, in any order."""
+        with self._keeping:
+            held = self._file
+            latest, epoch_s = max(generation, held.generation), held.epoch_s if epoch_s is None else epoch_s
+            self._file = msgspec.structs.replace(held, epoch_s=epoch_s, generation=latest)
+            self._file.write(self._job.folder)
 
 
 def _host_of(spark: SparkSession) -> str:

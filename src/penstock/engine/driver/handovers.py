@@ -43,15 +43,21 @@ class Handovers:
         self._processed: dict[ReplicaId, int] = {}  # by replicas of operators with state, in their last batch
         self._taken: dict[str, int] = {}  # what was handed over before this version has been removed
         self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="penstock-handovers", daemon=True)
 
     def start(self) -> None:
         """Begin to look."""
         if self._files:
-            threading.Thread(target=self._watch, name="penstock-handovers", daemon=True).start()
+            self._thread.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Begin no other look."""
         self._stopped.set()
+
+    def join(self, timeout_s: float = 30.0) -> None:
+        """Wait until nobody looks: another driver may carry the run on in the same folder."""
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
 
     def tables(self, generation: int, *, alone: bool) -> dict[str, Table]:
         """Who owns which key groups as an attempt begins: the same for all who ask.
@@ -79,9 +85,12 @@ class Handovers:
         return self._routing.coordinate(lambda all_: any(one.waits for one in all_.values()))
 
     def hold(self, holder: str) -> None:
-        """Let no change begin, and wait until none goes on: the next shift begins with the same owners."""
+        """Let no change begin, and wait until none goes on: the next shift begins with the same owners.
+
+        What was wished before is done first: the next shift may lack the replicas that are to own nothing.
+        """
         deadline = time.monotonic() + 2 * self._timeout_s
-        while not self.hold_now(holder):
+        while not (self._routing.coordinate(_at_rest) or holder in self._holders) or not self.hold_now(holder):
             if time.monotonic() > deadline or self._stopped.is_set():
                 self.release(holder)
                 raise EngineError(f"key groups were still moving after {2 * self._timeout_s:g} s")
@@ -161,6 +170,10 @@ def _begin(coordinators: Coordinators) -> dict[str, Table]:
 
 def _as_they_are(coordinators: Coordinators) -> dict[str, Table]:
     return {name: coordinator.table for name, coordinator in coordinators.items()}
+
+
+def _at_rest(coordinators: Coordinators) -> bool:
+    return not any(coordinator.moving or coordinator.waits for coordinator in coordinators.values())
 
 
 def _hold(coordinators: Coordinators) -> None:

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.engine.driver.supervisor import Supervisor
 from penstock.engine.plan.layout import Layout, lay_out
 from penstock.engine.plan.program import Edge, MicroBatch, Program
-from penstock.engine.plan.queries import compile_program
+from penstock.engine.plan.queries import compile_program, complaints_of
 from penstock.engine.protocol.messages import OperatorRouting, Question, Start, StartQuery, Utilisations
 from penstock.errors import EngineError, InputError
 from penstock.topology import Topology
@@ -46,6 +46,10 @@ class MicroBatchQuery:
             .option("checkpointLocation", str(self.checkpoint))
             .start()
         )
+
+    def complaints(self, query: StreamingQuery) -> list[str]:
+        """What its tasks that failed said, each for itself."""
+        return complaints_of(self.frame.sparkSession, query)
 
     def _run_batch(self, program: Program, rows: DataFrame, batch: int) -> None:
         died, self.unfinished = self.unfinished, True  # before it looks whether it is to end
@@ -118,6 +122,10 @@ class MicroBatches:
     def restarts(self) -> int:
         """How often it was started again."""
         return self._supervisor.restarts
+
+    def is_ready(self) -> bool:
+        """They come and go with every batch."""
+        return True
 
     def all_read(self) -> bool:
         """A DataFrame may always have more."""

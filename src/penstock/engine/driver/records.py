@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.common.files import write_whole
+from penstock.common.files import private_folder, write_whole
 from penstock.errors import InputError
 from penstock.state.segments import Segment
 from penstock.topology import ReplicaId
@@ -48,7 +48,7 @@ class Records:
 
     def write(self, record: Record) -> None:
         """The checkpoint is committed when this returns, and not at all if it raises."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        private_folder(self._folder)
         try:
             write_whole(self._file(record.number), msgspec.json.format(msgspec.json.encode(record)))
         except OSError:

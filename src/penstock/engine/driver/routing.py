@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 import msgspec
 
 from penstock.engine.driver.channel import Publisher
+from penstock.engine.plan.layout import Layout
 from penstock.engine.protocol.messages import OperatorRouting, Routing, Used, Utilisations
 from penstock.errors import InputError
 from penstock.metrics.utilisation import Utilisation
 from penstock.state.handover import Coordinator, Table
 from penstock.state.owners import first_owners
-from penstock.topology import Topology
+from penstock.topology import Operator, Topology
 
 T = TypeVar("T")
 
@@ -28,7 +30,8 @@ class RoutingTable:
         self._lock = threading.Lock()
         for name in replicas:
             topology[name]
-        first = {name: chosen(topology, name, replicas.get(name, 1), ()) for name in topology.in_order()}
+        self.pools = {name: tuple(range(one.pool)) for name, one in topology.operators.items()}  # to choose from
+        first = {name: self._chosen(name, replicas.get(name, 1), ()) for name in topology.in_order()}
         self._coordinators = {
             name: Coordinator(Table(1, first_owners(operator.state.groups, first[name])))
             for name, operator in topology.operators.items()
@@ -47,12 +50,27 @@ class RoutingTable:
         """Make this many replicas of the operator active, or just these."""
         with self._lock:
             operator = self.current.operators[self._topology[name].name]
-            active = chosen(self._topology, name, replicas, operator.active)
+            active = self._chosen(name, replicas, operator.active)
             if name in self._coordinators:
                 self._coordinators[name].want(active)
             changed = msgspec.structs.replace(operator, active=active, table=self._table(name))
             self._change(self.current.operators | {name: changed})
             return active
+
+    @contextmanager
+    def laying_out(self, pools: Mapping[str, Sequence[int]], at_work: Callable[[], Layout]) -> Iterator[None]:
+        """While another layout takes over, choose among the replicas that both have; then, those of the one at work.
+
+        Raises an InputError if a replica that is active is not among them.
+        """
+        with self._lock:
+            check_pools(self._topology, pools, self.active)
+            self.pools = {name: tuple(r for r in now if r in pools[name]) for name, now in self.pools.items()}
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.pools = {name: at_work().replicas(name) for name in self.pools}
 
     def use(self, utilisation: Mapping[str, Utilisation]) -> None:
         """Publish how used the replicas are, where the grouping looks at it."""
@@ -92,6 +110,9 @@ class RoutingTable:
                     operators[name] = msgspec.structs.replace(operators[name], active=active, table=coordinator.table)
             self._change(operators)
 
+    def _chosen(self, name: str, replicas: int | Sequence[int], active: tuple[int, ...]) -> tuple[int, ...]:
+        return chosen(self._topology[name], self.pools[self._topology[name].name], replicas, active)
+
     def _table(self, name: str) -> Table | None:
         return self._coordinators[name].table if name in self._coordinators else None
 
@@ -100,23 +121,39 @@ class RoutingTable:
         self._publisher.publish(self.current)
 
 
-def chosen(topology: Topology, name: str, replicas: int | Sequence[int], active: tuple[int, ...]) -> tuple[int, ...]:
-    """Which replicas: those that are active stay as far as possible, then the lowest numbers.
+def chosen(
+    operator: Operator, pool: Sequence[int], replicas: int | Sequence[int], active: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Which replicas of the pool at work: those that are active stay as far as possible, then the lowest numbers.
 
     >>> from penstock.topology import Topology
     >>> t = Topology("t", pool=4)
     >>> o = t.operator("o", print, inputs=t.source("s"))
-    >>> chosen(t, "o", 3, (1, 2)), chosen(t, "o", 1, (1, 2)), chosen(t, "o", [3, 0], (1,))
+    >>> chosen(t["o"], range(4), 3, (1, 2)), chosen(t["o"], range(4), 1, (1, 2)), chosen(t["o"], range(4), [3, 0], (1,))
     ((1, 2, 0), (1,), (3, 0))
     """
-    operator = topology[name]
     if not isinstance(replicas, int):
         ids = tuple(replicas)
-        wrong = [r for r in ids if not 0 <= r < operator.pool]
-        if wrong or not ids or len(set(ids)) < len(ids):
-            raise InputError(f"{operator}: replicas must be among 0..{operator.pool - 1}, each once; got {list(ids)}")
+        if not ids or len(set(ids)) < len(ids) or not set(ids) <= set(pool):
+            raise InputError(f"{operator}: replicas must be among {_shown(pool)}, each once; got {list(ids)}")
         return ids
-    if isinstance(replicas, bool) or not 1 <= replicas <= operator.pool:
-        raise InputError(f"{operator}: replicas must be from 1 to the pool of {operator.pool}; got {replicas!r}")
-    spare = (r for r in range(operator.pool) if r not in active)
+    if isinstance(replicas, bool) or not 1 <= replicas <= len(pool):
+        raise InputError(f"{operator}: replicas must be from 1 to the pool of {len(pool)}; got {replicas!r}")
+    spare = (r for r in sorted(pool) if r not in active)
     return (*active[:replicas], *(next(spare) for _ in range(replicas - len(active))))
+
+
+def _shown(pool: Sequence[int]) -> str:
+    return f"0..{len(pool) - 1}" if set(pool) == set(range(len(pool))) else ", ".join(map(str, sorted(pool)))
+
+
+def check_pools(topology: Topology, pools: Mapping[str, Sequence[int]], active: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise an InputError unless every operator's pool has its active replicas, and none beyond its declared pool."""
+    for name, operator in topology.operators.items():
+        missing = sorted(set(active[name]) - set(pools.get(name, ())))
+        wrong = sorted(replica for replica in pools.get(name, ()) if not 0 <= replica < operator.pool)
+        if missing or wrong:
+            raise InputError(
+                f"{operator}: its pool must have the active replicas and none beyond 0..{operator.pool - 1}; "
+                f"missing: {missing}, beyond: {wrong}"
+            )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -22,8 +22,8 @@ from penstock.engine.driver.supervisor import Supervisor
 from penstock.engine.driver.tally import Tally
 from penstock.engine.plan.layout import Layout
 from penstock.engine.protocol.messages import Question, Start, StartQuery
-from penstock.errors import EngineError, InputError
-from penstock.topology import ReplicaId, Topology
+from penstock.errors import EngineError
+from penstock.topology import ReplicaId
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +41,9 @@ class DriverPort(Protocol):
 
     def supervise(self, shift: int, layout: Layout, prepare: Callable[[int], None]) -> Supervisor:
         """Who runs a shift; `prepare` is called with the generation before each start of its query."""
+
+    def died(self, cause: str, died_s: float) -> None:
+        """The query of the shift at work has died, and is about to begin again."""
 
     def recover(self, generation: int) -> None:
         """Have sinks clean up, and state be looked at, before an attempt begins from the last checkpoint."""
@@ -107,6 +110,10 @@ class Shifts:
         if not self._is_ready(current):
             return False
         return all(self._sent(current, slot) >= self._owed.get(slot, 0) for slot in current.source_slots)
+
+    def is_ready(self) -> bool:
+        """Whether all replicas of the shift at work are there."""
+        return self._is_ready(self.current)
 
     def all_read(self) -> bool:
         """Whether no source will ever have another event."""
@@ -184,6 +191,8 @@ class Shifts:
         for other in list(self._shifts.values()):
             if other.left:
                 self._finish(other)
+        if shift.begin:
+            self._driver.died(shift.supervisor.cause, shift.supervisor.died_s)
         for slot in shift.source_slots:
             self._owed[slot] = max(self._owed.get(slot, 0), self._sent(shift, slot))
         self._phases.begin_attempt(shift)
@@ -207,9 +216,10 @@ class Shifts:
             if shift is not self.current and at_work != self.current.supervisor.generation:
                 raise EngineError("pools stay as they are: the query at work died while the next was started")
             if time.monotonic() > deadline or self._stopping.is_set():
+                died = f"; its query died last of: {shift.supervisor.cause}" if shift.supervisor.cause else ""
                 raise EngineError(
                     f"{len(missing)} of {len(shift.replicas)} replicas were not ready within "
-                    f"{self._driver.ready_within_s:g} s; Spark's log: {self._driver.log_file}"
+                    f"{self._driver.ready_within_s:g} s{died}; Spark's log: {self._driver.log_file}"
                 )
             time.sleep(0.05)
 
@@ -319,15 +329,3 @@ class Shifts:
         if self._shifts.pop(shift.number, None) is not None:
             self._over_restarts += shift.supervisor.restarts
             shift.ended.set()
-
-
-def check_pools(topology: Topology, pools: Mapping[str, Sequence[int]], active: Mapping[str, tuple[int, ...]]) -> None:
-    """Raise an InputError unless every operator's pool has its active replicas, and none beyond its declared pool."""
-    for name, operator in topology.operators.items():
-        missing = sorted(set(active[name]) - set(pools.get(name, ())))
-        wrong = sorted(replica for replica in pools.get(name, ()) if not 0 <= replica < operator.pool)
-        if missing or wrong:
-            raise InputError(
-                f"{operator}: its pool must have the active replicas and none beyond 0..{operator.pool - 1}; "
-                f"missing: {missing}, beyond: {wrong}"
-            )

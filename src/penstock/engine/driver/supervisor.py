@@ -1,10 +1,11 @@
-"""Keeps the query alive: one that dies is started again from its checkpoint, with back-off and bounded retries."""
+"""Keeps the query alive: one that dies is started again from its checkpoint, as `restarts` decides."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
 import logging
+import random
 import re
 import threading
 import time
@@ -13,6 +14,7 @@ from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.engine.driver.restarts import Death, Over, Restarts, is_outside
 from penstock.engine.options import RunOptions
 from penstock.engine.plan.program import Program
 from penstock.engine.plan.queries import Query
@@ -20,9 +22,17 @@ from penstock.errors import EngineError
 
 log = logging.getLogger(__name__)
 
-LOOK_EVERY_S = 0.1
-FIRST_BACKOFF_S = 0.2
-LONGEST_BACKOFF_S = 10.0
+LOOK_EVERY_S = 0.05
+TOLD_WITHIN_S = 0.3  # all that failed tasks say
+CONSEQUENCE = "streaming shuffle writer"  # the other end of it has failed: a task says so after its predecessor died
+RENEWED = "the driver had it begin again"
+LONGEST = 500  # characters of a cause
+PATTERNS = (
+    r"penstock\.errors\.\w+: (.+)",
+    r"Python worker exited unexpectedly[^\n]*",
+    r"ExecutorLostFailure[^\n]*",
+    r"\n(\w*Error: .+)",
+)
 
 
 class Supervisor:
@@ -34,25 +44,29 @@ class Supervisor:
         program: Callable[[int], Program],
         options: RunOptions,
         numbers: Iterator[int] | None = None,
+        checkpoints: Callable[[], int] = lambda: 0,
     ) -> None:
         self._query = query
         self._program = program
-        self._options = options
         self._numbers = numbers if numbers is not None else itertools.count()  # of generations, also of other shifts
+        self._checkpoints = checkpoints  # how many have been committed by now
+        self._restarts = Restarts(options.retries, options.retry_window_s, random.Random())
         self._running: StreamingQuery | None = None
         self._not_started = ""
+        self._started_s = 0.0
         self._stopping = threading.Event()
         self._changing = threading.Lock()
         self._thread = threading.Thread(target=self._watch, name="penstock-supervisor", daemon=True)
         self.generation = next(self._numbers)
         self.restarts = 0
-        self.causes: list[str] = []
+        self.cause, self.died_s = "", 0.0  # of the last death, and when it was noticed, by the monotonic clock
         self.restarting = True  # else a query that dies is left so
         self.died = False
         self.failure: EngineError | None = None
 
     def start(self) -> None:
         """Start the first generation and watch it."""
+        self._started_s = time.monotonic()
         self._running = self._query.start(self._program(self.generation))
         self._thread.start()
 
@@ -82,6 +96,7 @@ class Supervisor:
         with self._changing:
             if self._stopping.is_set() or unless():
                 return
+            self.cause, self.died_s = RENEWED, time.monotonic()
             if self._running is not None:
                 with contextlib.suppress(Exception):  # it says so when a batch is cut short, which is what is wanted
                     self._running.stop()
@@ -96,8 +111,6 @@ class Supervisor:
             self.failure = EngineError(f"the query can no longer be watched: {cause_of(error)}")
 
     def _keep_alive(self) -> None:
-        tries, since = 0, time.monotonic()
-        failed: set[str] = set()  # events that have ended the query
         while not self._stopping.wait(LOOK_EVERY_S):
             with self._changing:
                 if self._running is not None and self._running.isActive:
@@ -107,29 +120,43 @@ class Supervisor:
                 if not self.restarting:
                     self.died = True
                     return
-                if time.monotonic() - since > self._options.retry_window_s:
-                    tries = 0
-                cause = cause_of(self._running.exception()) if self._running is not None else self._not_started
-                if (event := failed_event(cause)) in failed:
-                    self.failure = EngineError(f"an event failed in the same way each time: {cause}")
+                if not self._restart(self._death()):
                     return
-                failed |= {event} if event is not None else set()
-                if tries >= self._options.retries:
-                    self.failure = EngineError(f"the query died {tries + 1} times in a row; the last time: {cause}")
-                    return
-                tries, since = tries + 1, time.monotonic()
-                self._restart(cause, tries)
 
-    def _restart(self, cause: str, tries: int) -> None:
-        self.causes.append(cause)
-        log.warning("the query died (%s); restart %d of %d", cause, tries, self._options.retries)
-        if self._stopping.wait(min(FIRST_BACKOFF_S * 2 ** (tries - 1), LONGEST_BACKOFF_S)):
-            return
+    def _death(self) -> Death:
+        self.died_s = time.monotonic()
+        lived_s = self.died_s - self._started_s
+        self.cause = self._not_started if self._running is None else self._cause(self._running)
+        return Death(self.cause, lived_s, self._checkpoints())
+
+    def _cause(self, query: StreamingQuery) -> str:
+        """What it died of: if Spark says only that a task lost another, what that one said, which may come later."""
+        cause, deadline = cause_of(query.exception()), time.monotonic() + TOLD_WITHIN_S
+        while CONSEQUENCE in cause:
+            told = [one for one in map(cause_of, self._query.complaints(query)) if CONSEQUENCE not in one]
+            if told or time.monotonic() > deadline or self._stopping.wait(0.02):
+                return next(iter(sorted(told, key=is_outside)), cause)
+        return cause
+
+    def _restart(self, death: Death) -> bool:
+        """Start it again after a pause, unless it is over."""
+        decided = self._restarts.decide(death)
+        if isinstance(decided, Over):
+            self.failure = EngineError(decided.why)
+            return False
+        log.warning(
+            "the query died (%s); restart %d in a row without progress, after %.1f s",
+            *(death.cause, decided.in_a_row, decided.pause_s),
+        )
+        if self._stopping.wait(decided.pause_s):
+            return False
         self.generation = next(self._numbers)
         self.restarts += 1
         self._start()
+        return True
 
     def _start(self) -> None:
+        self._started_s = time.monotonic()
         try:
             self._running = self._query.start(self._program(self.generation))
         except Exception as error:
@@ -137,20 +164,10 @@ class Supervisor:
             self._running = None
 
 
-def failed_event(cause: str) -> str | None:
-    """Operator, error and id of the event that a query died of, if it did.
-
-    >>> failed_event("operator 'parse' (app.py:3): ValueError: no; on event 41: {'n': 7}")
-    "operator 'parse' (app.py:3): ValueError: no; on event 41"
-    """
-    found = re.match(r"(?:operator|source) .+?; on event \S+?(?=: )", cause)
-    return found[0] if found else None
-
-
 def cause_of(error: Any) -> str:
     """The one sentence of a Spark stack trace that a person wants to read."""
     text = str(error or "").strip() or (repr(error) if error else "it ended without saying why")
-    for pattern in (r"penstock\.errors\.\w+: (.+)", r"Python worker exited unexpectedly[^\n]*", r"\n(\w*Error: .+)"):
+    for pattern in PATTERNS:
         if found := re.search(pattern, text):
             return found[1] if found.groups() else found[0]
-    return text.splitlines()[0][:500]
+    return text.splitlines()[0][:LONGEST]

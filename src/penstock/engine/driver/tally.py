@@ -86,6 +86,7 @@ class Tally:
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
+        self._sinks = frozenset(topology.sinks)
         self._lock = threading.Lock()
         self._settled: dict[ReplicaId, ReplicaCounters] = defaultdict(ReplicaCounters)
         self._shifts: dict[int, _OfShift] = defaultdict(_OfShift)  # by shift
@@ -135,6 +136,15 @@ class Tally:
             counted = [batch[slot] for batch in self._shifts[shift].batches.values() if slot in batch]
             return sum(one.processed + sum(one.dropped.values()) for one in counted)
 
+    def delivered(self) -> int:
+        """How many events sinks have processed or dropped in all, each counted once."""
+        with self._lock:
+            found = [one for (name, _), one in self._settled.items() if name in self._sinks]
+            for shift in self._shifts.values():
+                for batch in shift.batches.values():
+                    found += [one for (name, _), one in batch.items() if name in self._sinks]
+            return sum(one.processed + sum(one.dropped.values()) for one in found)
+
     def ended(self, shift: int) -> bool:
         """Whether all source slots of a shift say that no event will come any more."""
         with self._lock:
@@ -158,8 +168,14 @@ class Tally:
                 for replica in counted.batches.get(batch, {})
             }
 
-    def counters(self, now_s: float, active: dict[str, tuple[int, ...]], restarts: int = 0) -> RunCounters:
-        """The run as a whole, as of the latest reports."""
+    def counters(
+        self,
+        now_s: float,
+        active: Mapping[str, tuple[int, ...]],
+        restarts: int = 0,
+        pools: Mapping[str, tuple[int, ...]] | None = None,
+    ) -> RunCounters:
+        """The run as a whole, as of the latest reports; its pools are those declared, unless others are at work."""
         with self._lock:
             sums = self._sums()
             places = self._shifts[self.current].places
@@ -176,8 +192,8 @@ class Tally:
             done = total(by_name[name].values())
             backlog = sent[name] - done.processed - sum(done.dropped.values())
             age = max((now_s - heard.get((name, r), now_s) for r in active[name]), default=0.0)
-            pool = self._topology[name].pool
-            operators[name] = OperatorCounters(by_name[name], active[name], pool, max(backlog, 0), age)
+            pool = tuple(range(self._topology[name].pool)) if pools is None else pools[name]
+            operators[name] = OperatorCounters(by_name[name], active[name], len(pool), max(backlog, 0), age, pool)
         entered = {name: total(by_name[name].values()) for name in self._topology.sources}
         sources = {name: one.processed for name, one in entered.items()}
         lag = {name: one.lag for name, one in entered.items()}

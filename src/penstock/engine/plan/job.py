@@ -62,6 +62,7 @@ class Job:
             senders=(*topology.sources, *topology.operators),
             routing=routing,
             blobs=blobs,
+            queue_bytes=options.queue_bytes,
             path=tuple(str(Path(entry).resolve()) for entry in sys.path),
             labels={name: str(thing) for name, thing in declared.items()},
             on_error={name: thing.on_error for name, thing in declared.items()},

@@ -16,6 +16,8 @@ from penstock.sources.base import Source
 from penstock.topology import Operator, ReplicaId, Topology
 from penstock.topology.on_error import DEAD_LETTERS
 
+QUEUE_BYTES = 64 << 20
+
 
 @dataclass(frozen=True)
 class Edge:
@@ -72,7 +74,7 @@ class Program:
     blobs: Mapping[str, bytes]  # operators and sources, pickled one by one
     shift: int = 0
     first_generation: int = 0  # of the shift
-    queue_bytes: int = 64 << 20  # a replica stops reading when its queue holds this much
+    queue_bytes: int = QUEUE_BYTES  # a replica stops reading when its queue holds this much
     microbatch: MicroBatch | None = None  # in micro-batch mode every batch has a program of its own
     path: tuple[str, ...] = ()  # where the driver finds modules; workers look there too
     labels: Mapping[str, str] = field(default_factory=dict)  # operators as error messages name them

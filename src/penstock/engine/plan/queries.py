@@ -15,6 +15,7 @@ from penstock.engine.plan.program import Program
 from penstock.engine.protocol.bundle import ROW_SCHEMA
 from penstock.engine.worker.stage import stage_function
 
+MOST_TASKS = 10_000  # of a stage
 NEVER_MS = 10 * 365 * 24 * 3600 * 1000  # Spark relaunches every task when a batch ends
 
 
@@ -34,6 +35,22 @@ class Query(Protocol):
 
     def start(self, program: Program) -> StreamingQuery:
         """Start from the checkpoint."""
+
+    def complaints(self, query: StreamingQuery) -> list[str]:
+        """What its tasks that failed said, each for itself; a query's own error has only one of them."""
+
+
+def complaints_of(spark: SparkSession, query: StreamingQuery) -> list[str]:
+    """What the failed tasks of a query said: Spark's jobs of a query are grouped by its run."""
+    tracker, store = spark.sparkContext.statusTracker(), spark.sparkContext._jsc.sc().statusStore()
+    found: list[str] = []
+    for job in tracker.getJobIdsForGroup(str(query.runId)):
+        info = tracker.getJobInfo(job)
+        for stage in info.stageIds if info is not None else ():
+            tasks = store.taskList(stage, 0, MOST_TASKS)
+            said = [tasks.apply(number).errorMessage() for number in range(tasks.size())]
+            found += [str(one.get()) for one in said if one.isDefined()]
+    return found
 
 
 @dataclass
@@ -61,3 +78,7 @@ class RealTimeQuery:
         writer = writer.option("checkpointLocation", str(self._used))
         query: StreamingQuery = writer.trigger(realTime=f"{NEVER_MS} milliseconds").start()
         return query
+
+    def complaints(self, query: StreamingQuery) -> list[str]:
+        """What its tasks that failed said, each for itself."""
+        return complaints_of(self.spark, query)

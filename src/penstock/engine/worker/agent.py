@@ -61,10 +61,12 @@ _lock = threading.Lock()
 
 
 def agent_for(program: Program) -> Agent:
-    """This process's agent for a run; there is one until the run closes."""
+    """This process's agent for a run; there is one until the run closes, or another driver carries it on."""
     with _lock:
         agent = _agents.get(program.run)
-        if agent is None or agent.pid != os.getpid():
+        if agent is None or agent.pid != os.getpid() or agent.driver != program.driver:
+            if agent is not None:
+                agent.retire()
             agent = _agents[program.run] = Agent(program.run, program.driver, Routing(0, dict(program.routing)))
         return agent
 
@@ -83,7 +85,8 @@ class Agent:
         self.progress = not_heard()
         self._poll = 0
         self._run = run
-        self._driver = driver
+        self.driver = driver
+        self._retired = False
         self._roles: deque[Role] = deque(maxlen=KEPT_ROLES)
         self._answer: Answer | None = None
         self._answered = threading.Condition()
@@ -104,6 +107,12 @@ class Agent:
         """Report soon."""
         with contextlib.suppress(OSError):  # it has been woken often enough, or the run is over
             self._wake.send(b"w")
+
+    def retire(self) -> None:
+        """Another driver carries the run on: talk to this one no more."""
+        self._retired = True
+        if self.pid == os.getpid():
+            self.wake()
 
     def wait_for_routing(self, timeout_s: float) -> bool:
         """Wait until the driver has been heard at least once."""
@@ -134,9 +143,9 @@ class Agent:
             return answer
 
     def _serve(self) -> None:
-        while not self.progress.closing:  # after that, there is nobody to come back to
+        while not (self.progress.closing or self._retired):  # after that, there is nobody to come back to
             try:
-                with socket.create_connection((self._driver.host, self._driver.port), timeout=5) as connection:
+                with socket.create_connection((self.driver.host, self.driver.port), timeout=5) as connection:
                     self._shake_hands(connection)
                     self._talk(connection)
             except (OSError, EOFError, ValueError):  # ValueError: what came is not a message
@@ -154,9 +163,9 @@ class Agent:
         hello = self._receive(connection)
         if not isinstance(hello, Hello):
             raise OSError("the driver did not say hello")
-        _send(connection, Proof(proof(self._driver.secret, b"replica", hello.challenge)))
+        _send(connection, Proof(proof(self.driver.secret, b"replica", hello.challenge)))
         answer = self._receive(connection)
-        expected = proof(self._driver.secret, b"driver", challenge)
+        expected = proof(self.driver.secret, b"driver", challenge)
         if not isinstance(answer, Proof) or not hmac.compare_digest(answer.answer, expected):
             raise OSError("the driver does not hold the run's secret")
         for role in list(self._roles):
@@ -165,7 +174,7 @@ class Agent:
     def _talk(self, connection: socket.socket) -> None:
         asked: Question | None = None
         self._take_all()  # the routing may have come along with the driver's proof
-        while True:
+        while not self._retired:
             waiting = self._waiting
             if waiting is not None and waiting is not asked:
                 _send(connection, waiting)
@@ -182,7 +191,7 @@ class Agent:
 
     def _listen(self, connection: socket.socket) -> None:
         """Take what the driver says until the next report is due, something is asked, or a poll comes in."""
-        deadline = time.monotonic() + self._driver.report_every_s
+        deadline = time.monotonic() + self.driver.report_every_s
         poll = self._poll
         while (left := deadline - time.monotonic()) > 0:
             readable, _, _ = select.select([connection, self._woken], [], [], left)

@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from penstock.engine.plan.program import QUEUE_BYTES
 from penstock.engine.protocol.bundle import NUDGE, Barrier, Header, read_header, read_sign
 from penstock.engine.worker.inbox import Arrival
 from penstock.topology import ReplicaId
 
-MOST_HELD_BYTES = 64 << 20  # more than this is not held back: the checkpoint is given up
 _NOTHING = Arrival(NUDGE, 0)
 
 
 class Alignment:
     """Takes arrivals and gives them on, in order by sender; those behind a barrier once the barriers of all are in."""
 
-    def __init__(self, senders: Iterable[ReplicaId], names: tuple[str, ...]) -> None:
+    def __init__(self, senders: Iterable[ReplicaId], names: tuple[str, ...], most_bytes: int = QUEUE_BYTES) -> None:
         self._senders = frozenset(senders)
         self._names = names  # of senders, by their number in headers
         self._ahead: set[ReplicaId] = set()  # whose barrier of the next checkpoint is here
         self._held: list[Arrival] = []
         self._held_bytes = 0
+        self._most_bytes = most_bytes  # more than this is not held back: the checkpoint is given up
         self._released: deque[Arrival] = deque()
         self._next = 0  # the checkpoint for which barriers are collected; 0: none
         self._over = 0  # reached or given up
@@ -70,7 +71,7 @@ class Alignment:
     def _hold(self, arrival: Arrival) -> None:
         self._held.append(arrival)
         self._held_bytes += len(arrival.bundle)
-        if self._held_bytes > MOST_HELD_BYTES:
+        if self._held_bytes > self._most_bytes:
             self.give_up(self._next)
 
     def _release(self) -> None:

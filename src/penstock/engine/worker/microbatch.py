@@ -72,6 +72,5 @@ def send_rows(program: Program, partition: int, batch: int, batches: Iterable[An
             outbox.add_one(f"{batch}-{partition}-{row}", now, event)
             row += 1
         counters.processed += rows.num_rows
-        if (out := outbox.rows(agent.routing, agent.used)) is not None:
-            yield out
+        yield from outbox.rows(agent.routing, agent.used)
     agent.wake()

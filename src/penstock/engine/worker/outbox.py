@@ -24,6 +24,9 @@ from penstock.topology.operator import DEFAULT_STREAM, To
 
 _ARROW = pa.schema([("partition", pa.int32()), ("bundle", pa.binary())])
 UNKNOWN = Utilisations()
+ROWS_BYTES = 4 << 20  # of bundles that Spark is given at once: Java has them in memory together
+LEFT_BYTES = 16 << 20  # of events that a source takes in at once
+UNKNOWN_BYTES = 16 << 10  # of an event, until some have left
 WARM_UP_ROUNDS = 25
 WARM_UP_PAUSE_S = 0.02
 
@@ -115,7 +118,7 @@ class Outbox:
 
     def rows(
         self, routing: Routing, used: Utilisations = UNKNOWN, barrier: Barrier | None = None
-    ) -> pa.RecordBatch | None:
+    ) -> list[pa.RecordBatch]:
         """Everything that waits, as rows for the next stage, and a barrier behind it; each bundle with a nudge."""
         partitions: list[int] = []
         bundles: list[bytes] = []
@@ -130,7 +133,12 @@ class Outbox:
         for partition, bundle in self._barriers(barrier) if barrier is not None else ():
             partitions.append(partition)
             bundles.append(bundle)
-        return nudged_rows(self._program, partitions, bundles) if bundles else None
+        return nudged_rows(self._program, partitions, bundles) if bundles else []
+
+    def room(self) -> int:
+        """How many events a source may take in at once, by how large the last ones were."""
+        largest = max((wire.event_bytes or UNKNOWN_BYTES for wire in self._all), default=UNKNOWN_BYTES)
+        return max(1, int(LEFT_BYTES / largest))
 
     def _barriers(self, barrier: Barrier) -> Iterator[tuple[int, bytes]]:
         """The barrier to every replica of every operator that reads, active or not, as (first partition, bundle)."""
@@ -193,12 +201,23 @@ def warm_up(program: Program, level: int) -> Iterator[pa.RecordBatch]:
         time.sleep(WARM_UP_PAUSE_S)
 
 
-def nudged_rows(program: Program, partitions: list[int], bundles: list[bytes]) -> pa.RecordBatch:
+def nudged_rows(program: Program, partitions: list[int], bundles: list[bytes]) -> list[pa.RecordBatch]:
     """Bundles as rows, with a nudge behind them to each of their partitions where rows must not wait."""
     if program.realtime:
         nudged = list(dict.fromkeys(partitions))
         partitions, bundles = partitions + nudged, bundles + [NUDGE] * len(nudged)
-    return rows_of(partitions, bundles)
+    if sum(map(len, bundles)) <= ROWS_BYTES:
+        return [rows_of(partitions, bundles)]
+    starts, size = [0], 0
+    for row, bundle in enumerate(bundles):
+        if size and size + len(bundle) > ROWS_BYTES:
+            starts.append(row)
+            size = 0
+        size += len(bundle)
+    return [
+        rows_of(partitions[start:end], bundles[start:end])
+        for start, end in zip(starts, [*starts[1:], len(bundles)], strict=True)
+    ]
 
 
 def rows_of(partitions: list[int], bundles: list[bytes]) -> pa.RecordBatch:

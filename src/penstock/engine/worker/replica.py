@@ -29,6 +29,7 @@ from penstock.state.handover import Table
 
 ROUTING_TIMEOUT_S = 10.0
 TURN_S = 0.01
+TOGETHER_BYTES = 16 << 20  # of events, encoded, that process_many may get at once
 
 
 class OperatorReplica:
@@ -50,7 +51,7 @@ class OperatorReplica:
         self._processing.online = self._online = online_receiver(program, name, self._outbox.mail)
         self._report = report_of(program, name, replica, batch, self._counters)
         self._role = Role(self._report, self._refresh, self._outbox.mail)
-        self._alignment = Alignment(program.senders_to(name), program.senders)
+        self._alignment = Alignment(program.senders_to(name), program.senders, program.queue_bytes)
         self._reached: Barrier | None = None  # to be passed on behind what has been emitted
         shown = max(0, program.checkpoint - 1)  # what earlier attempts have committed is not this one's to show
         self._done = self._unsaid = Done(program.generation, name, replica, shown=shown)
@@ -95,8 +96,7 @@ class OperatorReplica:
             self._bound(inbox)
             yield from self._play(events, inbox)
         role.on_news = None
-        if (rows := self._outbox.rows(agent.routing, agent.used)) is not None:
-            yield rows
+        yield from self._outbox.rows(agent.routing, agent.used)
         self._end()
         agent.wake()
 
@@ -129,8 +129,7 @@ class OperatorReplica:
                 if barrier is not None:
                     self._reached = None
                     self._passed_on(barrier)
-                if rows is not None:
-                    yield rows
+                yield from rows
                 self._flushed = time.perf_counter()
             if index >= stop:
                 return
@@ -207,17 +206,18 @@ class OperatorReplica:
             if self._stateful is not None:
                 self._stateful.heed(arrival)
             return nothing
-        events = self._decode(arrival)
+        events, size = self._decode(arrival), len(arrival.bundle)
         if self._stateful is not None:
             return self._admit(events, self._stateful)
-        while self._operator.many is not None and len(events.ids) < self._processing.at_once:
+        many, fits = self._operator.many is not None, self._processing.at_once
+        while many and len(events.ids) < fits and size < TOGETHER_BYTES:
             if inbox.ending() and not self._alignment.pending():
                 break
             more = self._alignment.take(inbox.take_now)
             if not isinstance(more, Arrival) or not more.count:
                 self._next_up, self._over = more, more is None
                 break
-            added = self._decode(more)
+            added, size = self._decode(more), size + len(more.bundle)
             events.ids += added.ids
             events.born += added.born
             events.events += added.events

@@ -24,6 +24,7 @@ from penstock.sources.base import Polled, Reader, Slot, Undecoded
 CHUNK = 4000  # events sent at once
 WAIT_S = 0.02  # longest wait for events: news of the driver wait no longer
 IDLE_S = 0.05  # while nothing is to be sent
+EXPIRED = "expired"
 LOOK_EVERY_S = 0.2  # at how much waits outside
 
 
@@ -70,12 +71,12 @@ class SourceSlot:
                 end.reached.wait(IDLE_S)
                 continue
             polled = self._poll(reader, mine)
-            barrier = self._due(reader, mine)
+            self._forgive(reader)
+            barrier = self._due(mine)
             rows = self._outbox.rows(self._agent.routing, self._agent.used, barrier)
             if barrier is not None:
                 self._reach(reader, barrier.number)
-            if rows is not None:
-                yield rows
+            yield from rows
             self._heed(reader)
             self._look_outside(reader)
             if not polled and (reader.ended or mine.phase is not Phase.SENDING):
@@ -97,7 +98,8 @@ class SourceSlot:
     def _poll(self, reader: Reader, mine: ShiftState) -> Sequence[Polled]:
         """The next events; while sources stand still, only those that had been sent before the query died."""
         sending = mine.phase is Phase.SENDING
-        most = CHUNK if sending else min(CHUNK, self._owed - self._sent)
+        most = min(CHUNK, self._outbox.room())
+        most = most if sending else min(most, self._owed - self._sent)
         if most <= 0 or reader.ended:
             return ()
         polled = reader.poll(most, WAIT_S)
@@ -113,6 +115,13 @@ class SourceSlot:
         self._counters.processed += len(polled) - bad
         return polled
 
+    def _forgive(self, reader: Reader) -> None:
+        """What was sent before the query died and is no longer there is not waited for; it is counted as expired."""
+        missing = self._owed - self._sent
+        if missing > 0 and (reader.ended or reader.caught_up):
+            self._counters.dropped[EXPIRED] = self._counters.dropped.get(EXPIRED, 0) + missing
+            self._sent = self._owed
+
     def _tell(self, _: ReplicaCounters) -> None:
         self._outbox.failures.tell()
 
@@ -124,12 +133,12 @@ class SourceSlot:
 
     # ── checkpoints ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _due(self, reader: Reader, mine: ShiftState) -> Barrier | None:
+    def _due(self, mine: ShiftState) -> Barrier | None:
         """The barrier that is to be sent now, behind all that was polled, and all that is owed if sources stand still.
 
         It may be the last of the shift: what came behind it would be sent again by the next.
         """
-        owes = mine.phase is not Phase.SENDING and self._sent < self._owed and not reader.ended
+        owes = mine.phase is not Phase.SENDING and self._sent < self._owed
         if mine.barrier <= self._barrier or owes:
             return None
         self._barrier = mine.barrier

@@ -66,4 +66,4 @@ def pass_by(program: Program, level: int, batches: Batches) -> Iterator[Any]:
                 partitions.append(program.layout.next_partition(level, header.level, header.partition))
                 bundles.append(bundle)
         if bundles:
-            yield nudged_rows(program, partitions, bundles)
+            yield from nudged_rows(program, partitions, bundles)

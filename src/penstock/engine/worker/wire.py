@@ -20,6 +20,9 @@ from penstock.grouping.fields import key_of, stable_hash
 from penstock.state.handover import SendingSide, Table
 
 BUNDLE_EVENTS = 2000
+BUNDLE_BYTES = 1 << 20  # encoded; one event may be larger
+ROOMY = 0.75  # what is packed anew aims at this part of it: sizes differ
+SMALL_BYTES = ROOMY * BUNDLE_BYTES / BUNDLE_EVENTS
 
 
 class Wire:
@@ -31,6 +34,8 @@ class Wire:
         self.born: list[float] = []
         self.events: list[Any] = []
         self.causes: list[Cause] = []  # what each came of
+        self.event_bytes: float | None = None  # of each, in the bundle packed last
+        self._fitting = BUNDLE_EVENTS  # how many of them a bundle is begun with
         self._chosen: Sequence[int] | None = None  # the replica for each, once it is
         self._program = program
         self._level = level
@@ -94,9 +99,8 @@ class Wire:
 
     def pack(self, sender: int) -> Iterable[tuple[int, bytes]]:
         """The waiting events as (first partition, bundle); they wait on, until they are cleared."""
-        ids, born, events = self.ids, self.born, self.events
         if self._chosen is None:
-            self._chosen = self._choose(events)
+            self._chosen = self._choose(self.events)
         by_replica: dict[int, list[int]] = {}
         for index, replica in enumerate(self._chosen):
             by_replica.setdefault(replica, []).append(index)
@@ -104,11 +108,29 @@ class Wire:
         for replica, indices in by_replica.items():
             target = layout.partition(self.edge.receiver, replica)
             first = layout.next_partition(self._level, level, target)
-            for start in range(0, len(indices), BUNDLE_EVENTS):
-                part = indices[start : start + BUNDLE_EVENTS]
-                chosen = Events([ids[i] for i in part], [born[i] for i in part], [events[i] for i in part])
-                chosen.keys = self._keys(part)
-                yield first, pack(Header(sender, self._replica, level, target, len(part)), chosen)
+            start = 0
+            while start < len(indices):
+                count, bundle = self._bundle(sender, target, indices[start : start + self._fitting])
+                start += count
+                yield first, bundle
+
+    def _bundle(self, sender: int, target: int, part: list[int]) -> tuple[int, bytes]:
+        """As many of these events as fit into a bundle, from the first on, and the bundle.
+
+        Sizes are known when they are encoded. If that was too much, fewer are encoded anew, and the next bundle is
+        begun with as many as fitted: small events cost nothing, larger ones once, when they begin.
+        """
+        while True:
+            chosen = Events([self.ids[i] for i in part], [self.born[i] for i in part], [self.events[i] for i in part])
+            chosen.keys = self._keys(part)
+            count = len(part)
+            bundle = pack(Header(sender, self._replica, self.edge.level, target, count), chosen)
+            self.event_bytes = len(bundle) / count
+            if self.event_bytes > SMALL_BYTES or self._fitting < BUNDLE_EVENTS:
+                self._fitting = at_once(self.event_bytes)
+            if len(bundle) <= BUNDLE_BYTES or count == 1:
+                return count, bundle
+            part = part[: self._fitting]
 
     def _choose(self, events: list[Any]) -> Sequence[int]:
         """The replica for each event."""
@@ -180,3 +202,12 @@ class KeyedWire(Wire):
 
     def _keep_keys(self, rows: list[int]) -> None:
         self._hashes = [self._hashes[i] for i in rows]
+
+
+def at_once(event_bytes: float) -> int:
+    """How many events of that size go into a bundle.
+
+    >>> at_once(100.0), at_once(100_000.0), at_once(1e9)
+    (2000, 7, 1)
+    """
+    return max(1, int(min(BUNDLE_EVENTS, ROOMY * BUNDLE_BYTES / max(1.0, event_bytes))))

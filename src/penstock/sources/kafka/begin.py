@@ -32,6 +32,14 @@ def _are_offsets(by_partition: Mapping[object, object]) -> bool:
     return all(is_whole(number, 0) and is_whole(offset, 0) for number, offset in by_partition.items())
 
 
+def check_partitions(thing: str, begin: Begin, topic: str, partitions: int) -> None:
+    """Raise an InputError if offsets are given for partitions that the topic has not got."""
+    given = begin.get(topic, {}) if isinstance(begin, Mapping) else {}
+    if unknown := [number for number in given if number >= partitions]:
+        rule = f"begin must name partitions from 0 to {partitions - 1}, which topic {topic!r} has"
+        raise InputError(f"{thing}: {rule}; got {unknown[0]}")
+
+
 def first_start(begin: Begin, topic: str, partition: int) -> Start:
     """Where a partition begins that was there before the run; one without a given offset, at its first record."""
     if isinstance(begin, Mapping):

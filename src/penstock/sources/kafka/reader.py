@@ -23,10 +23,11 @@ _LOST = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
 
 @dataclass(slots=True)
 class _Part:
-    """A partition that is read: what its ids begin with, and the next offset."""
+    """A partition that is read: what its ids begin with, the next offset, and whether its end was reached."""
 
     prefix: str
     next: int
+    at_end: bool = False
 
 
 class KafkaReader(Reader):
@@ -36,6 +37,7 @@ class KafkaReader(Reader):
         self._thing = source.thing
         self._began = read_cursor(source.thing, cursor, slot.slots)
         self._event_of = source.event_of()
+        self._named = source.wanted().named()
         self._by_arrival = source.birth == "arrival"
         self._commits = source.group is not None
         self._complaints = Complaints(source.thing)
@@ -84,7 +86,7 @@ class KafkaReader(Reader):
         kind, time_ms = message.timestamp()
         born_s = time.time() if self._by_arrival or not kind else time_ms / 1000
         polled.append(Polled(f"{part.prefix}{offset}", born_s, event))
-        part.next = offset + 1
+        part.next, part.at_end = offset + 1, False
         return True
 
     @property
@@ -96,6 +98,12 @@ class KafkaReader(Reader):
         for (topic, number), part in self._parts.items():
             topics[topic].next[number] = part.next
         return msgspec.to_builtins(KafkaCursor(self._began.slots, topics), str_keys=True)
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether the end of every partition was reached; one whose offset is gone has not got there yet."""
+        known = self._topics.keys() >= {*self._began.topics, *self._named}
+        return known and not self._held and all(part.at_end for part in self._parts.values())
 
     def lag(self) -> int | None:
         """Records between the cursor and the partitions' ends, by what was last heard of them."""
@@ -137,7 +145,7 @@ class KafkaReader(Reader):
         partition: Any = (message.topic(), message.partition())
         if error.code() == KafkaError._PARTITION_EOF:  # behind records that are not for us: aborted, markers
             if part := self._parts.get(partition):
-                part.next = max(part.next, message.offset() or 0)
+                part.next, part.at_end = max(part.next, message.offset() or 0), True
         elif error.code() in _LOST:
             topic, number = partition
             self._watcher.ask(Lost(topic, number, self._topics[topic].made))

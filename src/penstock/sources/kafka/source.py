@@ -11,7 +11,7 @@ from penstock.common.checks import choice, flag, whole
 from penstock.common.kafka import QUIET, Cluster, need_client
 from penstock.errors import InputError
 from penstock.sources.base import Cursor, Reader, Slot, Source
-from penstock.sources.kafka.begin import Begin, check_begin
+from penstock.sources.kafka.begin import Begin, check_begin, check_partitions
 from penstock.sources.kafka.decoding import Decoder, Registered, by_record, by_value, check_decoder, opened
 
 if TYPE_CHECKING:
@@ -99,7 +99,8 @@ class KafkaSource(Source):
             if isinstance(decoder, Registered):
                 decoder.check(self.thing)
         cluster, wanted = Cluster(self.thing, self.client_settings()), self.wanted()
-        cluster.check(wanted.named(), "READ")
+        for name, topic in cluster.check(wanted.named(), "READ").items():
+            check_partitions(self.thing, self.begin, name, topic.partitions)
         if not wanted.named() and not wanted.among(cluster.answer(cluster.names)):
             raise InputError(f"{self.thing}: no topic of the cluster that may be seen matches")
 

@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from penstock.common.checks import choice
+from penstock.common.kafka import is_setting
 from penstock.errors import InputError
 from penstock.sources.kafka.begin import read_begin
 from penstock.sources.kafka.decoding import Avro
@@ -32,10 +33,10 @@ def parsed(url: str) -> dict[str, Any]:
         raise InputError("kafka source: a login is not part of the URL's host: use sasl.username and sasl.password")
     topics = [path] if path.startswith("^") else path.split(",")
     thing = f"kafka source {','.join(topics)!r}"
-    settings = {name: value for name, value in query.items() if "." in name}
+    settings = {name: value for name, value in query.items() if is_setting(name)}
     if unknown := [name for name in query if name not in _KNOWN and name not in settings]:
         known = ", ".join(_KNOWN)
-        raise InputError(f"{thing}: {unknown[0]!r} must be one of {known}, or a setting of librdkafka, with a dot")
+        raise InputError(f"{thing}: {unknown[0]!r} must be one of {known}, or a setting of librdkafka")
     found: dict[str, Any] = {name: query[name] for name in _WORDS if name in query}
     if "begin" in query:
         found["begin"] = read_begin(thing, query["begin"], topics)

@@ -39,6 +39,7 @@ class Watched:
         self.generation = next(numbers)
         self.restarts = self.renewals = 0
         self.failure: EngineError | None = None
+        self.cause, self.died_s = "", 0.0
         self.started = self.stopped = self.died = False
         self.restarting = True
 
@@ -56,6 +57,7 @@ class Watched:
                 self.died = True
                 return
             self.restarts += 1
+            self.cause = "it was killed"
             self._begin_again()
 
     def leave(self, generation: int) -> bool:
@@ -88,6 +90,7 @@ class Plant:
         self.folder, self.numbers = folder, itertools.count(first_generation)
         self.first_shift = first_generation  # as of a driver that finds so many starts of the query in the run's file
         self.supervisors: list[Watched] = []
+        self.deaths: list[str] = []
         self.recovered: list[tuple[int, int]] = []  # generations, and the record that each began from
         self.handovers = Handovers(self.routing, {}, 1.0, lambda: None)
         self.phases = Phases(Published())
@@ -110,6 +113,10 @@ class Plant:
         assert layout is self.layout
         self.supervisors.append(Watched(self.numbers, prepare))
         return self.supervisors[-1]
+
+    def died(self, cause: str, died_s: float) -> None:
+        assert died_s == 0.0
+        self.deaths.append(cause)
 
     def recover(self, generation: int) -> None:
         self.recovered.append((generation, self.record.number if self.record else 0))

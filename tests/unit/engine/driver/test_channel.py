@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from penstock.engine.plan.program import DriverAddress
 from penstock.engine.protocol.messages import (
     Answer,
     Done,
@@ -278,6 +280,22 @@ def test_replicas_never_wait_for_an_agent_that_cannot_reach_the_driver(driver: D
 
     threading.Thread(target=wake_often, daemon=True).start()
     assert done.wait(30)
+
+
+def test_a_run_that_is_carried_on_has_agents_of_its_own(driver: Driver, tools: Tools) -> None:
+    """A process that Spark used again kept the agent of the last driver, and was never heard."""
+    topology = Topology("app")
+    topology.operator("clean", len, inputs=topology.source("tweets"))
+    program = driver.program(topology)
+    elsewhere = DriverAddress("127.0.0.1", 1, b"the last driver's", 60.0)
+    last = agent_for(replace(program, driver=elsewhere))
+    agent = agent_for(program)
+    assert agent is not last
+    assert agent_for(program) is agent
+    tools.until(
+        lambda: len([t for t in threading.enumerate() if t.name == "penstock-agent"]) == 1
+    )  # the last has ended
+    assert agent.wait_for_routing(30)
 
 
 def test_an_agent_ends_with_its_run(driver: Driver, tools: Tools) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,8 +20,10 @@ from penstock.engine.driver.shifts import Shifts
 from penstock.engine.driver.tally import Tally
 from penstock.engine.options import RunOptions
 from penstock.engine.plan.job import Job
+from penstock.engine.plan.layout import full_layout
+from penstock.engine.plan.program import Program
 from penstock.engine.protocol.messages import Restore, RestoreQuery, Tables, TablesQuery
-from penstock.engine.run_file import RunFile
+from penstock.engine.run_file import RunFile, describe, run_file
 from penstock.errors import EngineError
 from penstock.sinks.base import Recovery
 from penstock.sources import TraceSource
@@ -70,7 +73,7 @@ def opened(store: Store, tmp_path: Path) -> Iterator[Callable[[], Driver]]:
         source = TraceSource(constant(10, duration_s=1), [1])
         job = Job("run", topology, {"s": source}, RunOptions(), spark, tmp_path)
         servers.append(ControlServer("run"))
-        file = RunFile("run", "realtime", 1, {}, generation=4)
+        file = RunFile("run", "realtime", 1, describe(topology), generation=4)
         routing = RoutingTable(topology, {}, servers[-1])
         return Driver(job, file, servers[-1], routing, Tally(topology), SteadyClock(threading.Event()))
 
@@ -151,3 +154,38 @@ def test_shifts_are_numbered_beyond_those_of_earlier_drivers(opened: Callable[[]
     work = opened().work
     assert isinstance(work, Shifts)
     assert work.next == 5
+
+
+def program_of(driver: Driver, shift: int) -> Callable[[int], Program]:
+    """What a shift's supervisor calls before each start of its query."""
+    query: Any = SimpleNamespace()
+    layout = full_layout(driver._job.topology, 1)
+    return driver._supervisor(query, shift, layout, lambda _: None)._program
+
+
+def test_an_attempt_that_is_late_does_not_take_the_run_s_count_back(
+    opened: Callable[[], Driver], tmp_path: Path
+) -> None:
+    """Two shifts began an attempt at the same time: one took number 7, the other 8, and 7 was written last.
+
+    The next driver would then have begun with 8 once more, and what the first 8 had left in sinks would have passed for
+    its own: it is only cleaned up of earlier attempts.
+    """
+    driver = opened()
+    programs = [program_of(driver, shift) for shift in (5, 6)]
+    programs[1](8)
+    programs[0](7)
+    file = run_file(tmp_path, driver._job.topology, RunOptions(), "other")
+    assert file.generation == 8
+
+
+def test_attempts_that_begin_at_the_same_time_do_not_disturb_each_other(
+    opened: Callable[[], Driver], tmp_path: Path
+) -> None:
+    """Both wrote the run's file under the same temporary name, and the second found it gone."""
+    driver = opened()
+    programs = [program_of(driver, shift) for shift in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(program, 10 * turn + n) for turn in range(30) for n, program in enumerate(programs)]:
+            done.result()
+    assert run_file(tmp_path, driver._job.topology, RunOptions(), "other").generation == 297

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from penstock.engine.driver import handovers as module
 from penstock.engine.driver.handovers import KEPT, Handovers
 from penstock.engine.driver.routing import RoutingTable
 from penstock.engine.protocol.messages import Report, Reports, StateReport
@@ -190,6 +191,29 @@ def test_a_change_that_goes_on_is_waited_for(routing: RoutingTable, tmp_path: Pa
     assert table(routing).version == 3  # changes may begin again
 
 
+def test_the_next_shift_begins_with_the_owners_that_were_wished_before(
+    routing: RoutingTable, handovers: Handovers
+) -> None:
+    """A replica was deactivated while a checkpoint kept its key groups where they were, and then laid out no more.
+
+    The next shift had it as an owner, and no partition for it: who sent to it died.
+    """
+    routing.activate("count", 2)
+    for replica in (0, 1):
+        handovers.hear(said(replica, handed=2, taken=2))
+    assert handovers.hold_now("checkpoint")
+    routing.activate("count", 1)
+    taking_over = threading.Thread(target=lambda: handovers.hold("shift"))
+    taking_over.start()
+    taking_over.join(0.1)
+    handovers.release("checkpoint")
+    for replica in (0, 1):
+        handovers.hear(said(replica, handed=3, taken=3))
+    taking_over.join(30)
+    assert not taking_over.is_alive()
+    assert handovers.tables(1, alone=False)["count"].owners == (0, 0, 0, 0)
+
+
 def test_who_begins_to_hold_while_another_lets_go_holds(
     routing: RoutingTable, handovers: Handovers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,3 +239,26 @@ def test_who_begins_to_hold_while_another_lets_go_holds(
         thread.join(5)
     routing.activate("count", 2)
     assert table(routing).owners == (0, 0, 0, 0)
+
+
+def test_who_waits_for_its_end_waits_until_nobody_looks(
+    routing: RoutingTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look that went on when the run had ended removed files of the driver that carried it on."""
+    monkeypatch.setattr(module, "LOOK_EVERY_S", 0.002)
+    looking, go_on = threading.Event(), threading.Event()
+
+    def roll_back() -> None:
+        looking.set()
+        assert go_on.wait(30)
+
+    handovers = Handovers(routing, {"count": StateFiles(tmp_path / "count")}, 0.01, roll_back)
+    handovers.start()
+    routing.activate("count", 2)  # and no replica says a word
+    assert looking.wait(30)
+    handovers.stop()
+    handovers.join(0.01)
+    assert handovers._thread.is_alive()
+    go_on.set()
+    handovers.join()
+    assert not handovers._thread.is_alive()

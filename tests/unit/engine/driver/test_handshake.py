@@ -223,3 +223,14 @@ def test_reports_count_only_after_the_handshake(driver: Driver, stranger: socket
 def test_a_place_where_nobody_can_listen_is_an_error() -> None:
     with pytest.raises(EngineError, match=r"the control channel cannot listen on 192\.0\.2\.1: "):
         ControlServer("run").start("192.0.2.1", None)  # type: ignore[arg-type]
+
+
+def test_strangers_do_not_fill_the_drivers_memory_or_log(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
+    """What was complained about was kept for ever, and a stranger can have any number of things complained about."""
+    for number in range(300):
+        with socket.create_connection(("127.0.0.1", driver.port)) as stranger:
+            stranger.sendall(LENGTH.pack(5000 + number))
+            assert received(stranger, upward) is None
+    warned = [one for one in caplog.records if one.levelno == logging.WARNING and "too long" in one.message]
+    assert 0 < len(warned) <= 100
+    assert sum(len(kept) for kept in driver.server._complaints.values()) <= 100

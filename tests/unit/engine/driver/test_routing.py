@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.engine.driver.routing import RoutingTable, chosen
+from penstock.engine.plan.layout import Layout, lay_out
 from penstock.engine.protocol.messages import Used, Utilisations
 from penstock.errors import InputError, TopologyError
 from penstock.metrics.utilisation import Utilisation
@@ -52,7 +53,7 @@ def test_any_row_of_numbers_gives_that_many_different_replicas_and_moves_no_more
     topology.operator("clean", len, inputs=topology.source("tweets"))
     active: tuple[int, ...] = (0,)
     for count in row:
-        before, active = active, chosen(topology, "clean", count, active)
+        before, active = active, chosen(topology["clean"], range(8), count, active)
         assert len(set(active)) == len(active) == count
         assert set(active) <= set(range(8))
         assert len(set(before) & set(active)) == min(len(before), count)
@@ -124,3 +125,54 @@ def test_new_replicas_keep_the_utilisation_of_the_others(table: RoutingTable) ->
     table.use({"clean": Utilisation({0: 0.5, 1: 0.25}, step=0.01)})
     table.activate("clean", 3)
     assert table.used.operators["clean"].by_replica == {0: 0.5, 1: 0.25}
+
+
+# ── other pools than those declared ─────────────────────────────────────────────────────────────────────────────────
+
+SMALL = {"clean": [0, 1, 3], "store": [0]}
+
+
+def after(table: RoutingTable, pools: dict[str, list[int]], at_work: dict[str, list[int]]) -> Layout:
+    """Another layout was to take over, and that one is at work now."""
+    layout = lay_out(table._topology, at_work)
+    with table.laying_out(pools, lambda: layout):
+        pass
+    return layout
+
+
+def test_replicas_are_chosen_from_the_pools_at_work(table: RoutingTable) -> None:
+    """The declared pool used to count: senders of an operator with state raised KeyError at every restart then."""
+    after(table, SMALL, SMALL)
+    assert table.activate("clean", 3) == (0, 1, 3)
+    for wrong, told in ((4, "from 1 to the pool of 3; got 4"), ([2], r"among 0, 1, 3, each once; got \[2\]")):
+        with pytest.raises(InputError, match=told):
+            table.activate("clean", wrong)
+    assert table.active == {"clean": (0, 1, 3), "store": (0,)}
+    after(table, {"clean": [0, 1, 2, 3], "store": [0]}, {"clean": [0, 1, 2, 3], "store": [0]})
+    assert table.activate("clean", 4) == (0, 1, 3, 2)
+
+
+def test_while_another_layout_takes_over_only_what_both_have_can_be_chosen(table: RoutingTable) -> None:
+    """A replica that was activated meanwhile was unknown to one of the two."""
+    before, following = lay_out(table._topology, {"clean": [0, 1, 2, 3], "store": [0]}), lay_out(table._topology, SMALL)
+    at_work = [before]
+    with table.laying_out(SMALL, lambda: at_work[0]):
+        with pytest.raises(InputError, match="among 0, 1, 3"):
+            table.activate("clean", [2])
+        assert table.activate("clean", [3]) == (3,)
+        at_work[0] = following
+    assert table.pools == {"clean": (0, 1, 3), "store": (0,)}
+
+
+def test_if_the_next_layout_does_not_take_over_all_stays_as_it_was(table: RoutingTable) -> None:
+    before = lay_out(table._topology, {"clean": [0, 1, 2, 3], "store": [0, 1]})
+    with pytest.raises(ZeroDivisionError), table.laying_out(SMALL, lambda: before):
+        raise ZeroDivisionError
+    assert table.activate("clean", [2]) == (2,)
+
+
+def test_a_layout_without_an_active_replica_is_refused(table: RoutingTable) -> None:
+    table.activate("clean", [2])
+    with pytest.raises(InputError, match=r"missing: \[2\]"):
+        after(table, SMALL, SMALL)
+    assert table.pools["clean"] == (0, 1, 2, 3)

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.engine.driver import checkpoints
 from penstock.engine.driver import shifts as module
-from penstock.engine.driver.shifts import check_pools
+from penstock.engine.driver.routing import check_pools
 from penstock.engine.protocol.messages import Done, RestoreQuery, Start, StartQuery, TablesQuery
 from penstock.engine.protocol.progress import Phase, first_batch
 from penstock.errors import EngineError, InputError

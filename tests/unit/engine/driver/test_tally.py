@@ -368,3 +368,21 @@ def test_what_sources_and_operators_dropped_is_told_together(tally: Tally) -> No
     found = counters(tally)
     assert (found.sources, found.source_dropped) == ({"tweets": 7}, {"tweets": {"dead_letter": 2}})
     assert found.dropped == {"dead_letter": 3}
+
+
+def test_the_pool_is_that_of_the_layout_at_work(tally: Tally) -> None:
+    """Policies were told the declared pool, and asked for replicas that the layout did not have."""
+    found = tally.counters(0.0, ACTIVE, pools={"clean": (0, 2), "store": (0,)}).operators
+    assert [(one.pool, one.there) for one in found.values()] == [(2, (0, 2)), (1, (0,))]
+    declared = tally.counters(0.0, ACTIVE).operators
+    assert all(one.there == tuple(range(one.pool)) for one in declared.values())
+
+
+def test_what_sinks_have_delivered_counts_once_over_attempts(tally: Tally) -> None:
+    enter(tally, report("clean", 90), report("store", 70, dropped={"error": 2}))
+    assert tally.delivered() == 72
+    tally.commit(0, {("store", 0): ReplicaCounters(processed=40)})
+    tally.restart(0, generation=1)
+    assert tally.delivered() == 40
+    enter(tally, report("store", 35, generation=1))
+    assert tally.delivered() == 75

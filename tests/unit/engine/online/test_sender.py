@@ -72,8 +72,8 @@ def sent(outbox: Outbox, routing: Routing, *sizes: int, stream: str | None = Non
     for number, size in enumerate(sizes):
         event = {"size": size, "n": number}
         outbox.add_one(str(number), 0.0, event if stream is None else To(stream, event))
-    rows: Any = outbox.rows(routing)
-    return [Sent(row["partition"], row["bundle"]) for row in rows.to_pylist() if row["bundle"]]
+    rows = [row for batch in outbox.rows(routing) for row in batch.to_pylist()]
+    return [Sent(row["partition"], row["bundle"]) for row in rows if row["bundle"]]
 
 
 def requests(bundles: list[Sent]) -> list[tuple[int, Request]]:
@@ -120,7 +120,8 @@ def test_other_groupings_send_one_byte_more_than_before_and_no_keys(tools: Tools
     program = tools.program_of(chain(grouping="shuffle", cost_by=None))
     outbox = outbox_of(program)
     outbox.add_one("0", 0.0, 7)
-    (row, _) = outbox.rows(routing_of(program)).to_pylist()  # type: ignore[union-attr]
+    (batch,) = outbox.rows(routing_of(program))
+    (row, _) = batch.to_pylist()
     assert Unpacker()(row["bundle"]).keys is None
     bare = pack(Header(0, 0, 1, 0, 1), Events(["0"], [0.0], [7]))
     keyed = pack(Header(0, 0, 1, 0, 1), Events(["0"], [0.0], [7], Keys(0, b"1234")))

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.engine.protocol.bundle import NUDGE, Barrier, Events, Header, Marker, Unpacker, pack, pack_sign
-from penstock.engine.worker import alignment as module
 from penstock.engine.worker.alignment import Alignment
 from penstock.engine.worker.inbox import Arrival
 from penstock.topology import ReplicaId
@@ -43,8 +42,8 @@ WAKE = Arrival(NUDGE, 0)
 class Taken:
     """What an alignment gives out of what arrives: events as they are, barriers by number."""
 
-    def __init__(self, *senders: ReplicaId) -> None:
-        self.alignment = Alignment(senders, NAMES)
+    def __init__(self, *senders: ReplicaId, most_bytes: int = 1 << 20) -> None:
+        self.alignment = Alignment(senders, NAMES, most_bytes)
         self.arrived: deque[Arrival] = deque()
 
     def take(self, *arrivals: Arrival) -> list[Any]:
@@ -148,10 +147,9 @@ def test_giving_up_an_earlier_one_changes_nothing() -> None:
     assert taken.take(barrier(B, 1), barrier(B, 2)) == [2, "a"]
 
 
-def test_more_than_can_be_held_gives_the_checkpoint_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_can_be_held_gives_the_checkpoint_up() -> None:
     """A replica must not fill its memory because another sender is slow."""
-    monkeypatch.setattr(module, "MOST_HELD_BYTES", 3 * len(event(A, "a0").bundle))
-    taken = Taken(A, B)
+    taken = Taken(A, B, most_bytes=3 * len(event(A, "a0").bundle))
     assert taken.take(barrier(A, 1), *(event(A, f"a{n}") for n in range(3))) == []
     assert taken.take(event(A, "a3")) == ["a0", "a1", "a2", "a3"]
     assert taken.take(event(A, "a4"), barrier(B, 1), barrier(A, 2), barrier(B, 2)) == ["a4", 2]

@@ -54,6 +54,34 @@ def test_process_many_takes_bundles_together_that_wait(driver: Driver, tools: To
     assert max(len(call) for call in InBulk.calls) >= 8
 
 
+class Weighed:
+    """Keeps how many bytes each call was for."""
+
+    calls: list[int] = []  # noqa: RUF012 - shared with the copy that is shipped
+
+    def process(self, event: bytes) -> None: ...
+
+    def process_many(self, events: list[bytes]) -> None:
+        gate.wait(30)
+        Weighed.calls.append(sum(map(len, events)))
+
+
+def test_process_many_gets_no_more_bytes_than_fit_into_memory(driver: Driver, tools: Tools) -> None:
+    """A call for up to 4,096 events took all that waited, whatever their size: 400 MB of events of 100 KB."""
+    gate.clear()
+    Weighed.calls = []
+    replica = OperatorReplica(driver.program(sink(Weighed())), 1, "op", 0, 1)
+    replica._processing.at_once = 4096
+
+    def batches() -> Iterator[Any]:
+        yield tools.Batch([tools.bundle([b"x" * 1_000_000], first=n) for n in range(50)])
+        gate.set()  # all of them wait by now
+
+    list(replica.run(batches()))
+    assert sum(Weighed.calls) == 50_000_000
+    assert max(Weighed.calls) <= 18_000_000
+
+
 def test_a_wake_up_between_bundles_is_no_event(driver: Driver, tools: Tools) -> None:
     """One that sends to an operator with state is woken when key groups move, and took that for a broken bundle."""
     gate.clear()

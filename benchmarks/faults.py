@@ -1,0 +1,140 @@
+"""A campaign of faults: a keyed topology under load is hurt at random, and what its sinks hold must be one history.
+
+    python benchmarks/faults.py --faults 100 --seed 1
+    python benchmarks/faults.py --faults 30 --only kill_worker,kill_driver --ends sqlite:latest
+    python benchmarks/faults.py --faults 100 --cluster local --minutes 60 --json faults.json
+    python benchmarks/faults.py --faults 100 --seed 1 --resume          # go on where it was stopped
+
+Real DNS queries are counted by name and by domain in rounds of ten faults, drawn by the seed: also two at once, in the
+middle of recoveries, of moves of state and of changes of the layout. `faults_checker.py` judges what the sinks hold.
+Prints one JSON object. A disk is full where the run's folder can be a file system of its own (as root); the clock jumps
+on Kafka only, as a trace is tied to the clock, and where there is a C compiler.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import statistics
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from faults_blows import ALWAYS, CLOCKS, CLUSTERED
+from faults_checker import FAULTS
+from faults_clock import can_jump
+from faults_ends import KafkaEnds, PostgresEnds, SqliteEnds
+from faults_plan import planned
+from faults_round import RoundResult, can_mount, run_round
+from rich.console import Console
+
+ENDS = ("sqlite:latest", "postgresql:latest", "kafka:committed", "sqlite:committed", "postgresql:committed")
+OF_ENDS = {"sqlite": SqliteEnds.kinds, "postgresql": PostgresEnds.kinds, "kafka": KafkaEnds.kinds}
+
+
+def kinds_for(ends: str, clustered: bool, only: Sequence[str], mountable: bool) -> list[str]:
+    """The faults that can be had there, of those that are wanted."""
+    kinds = [*ALWAYS, *OF_ENDS[ends.partition(":")[0]], *(("disk_full",) if mountable else ())]
+    kinds += CLUSTERED if clustered else ()
+    if ends.startswith("kafka") and can_jump():
+        kinds += CLOCKS
+    return [kind for kind in kinds if not only or kind in only]
+
+
+def summary(rounds: Sequence[RoundResult], seed: int) -> dict[str, Any]:
+    """The one object that says it all."""
+    struck = [(one, of) for of in rounds for one in of.faults if not one.missed]
+    stood: defaultdict[str, list[float]] = defaultdict(list)
+    for one, _ in struck:
+        stood[one.kind].append(one.stood_still_s)
+    slopes = [one.memory_mb_per_hour for one in rounds if one.memory_mb_per_hour]
+    return {
+        "seed": seed,
+        "rounds": len(rounds),
+        "events": sum(one.events for one in rounds),
+        "faults": len(struck),
+        "missed": sum(bool(one.missed) for of in rounds for one in of.faults),
+        "survived": sum(of.good for _, of in struck),
+        "by_kind": dict(sorted(Counter(one.kind for one, _ in struck).items())),
+        **{name: sum(one.verdict[name] for one in rounds) for name in ("dead_lettered", "dropped", *FAULTS)},
+        "stuck": [f"round {number}: {one.stuck}" for number, one in enumerate(rounds) if one.stuck],
+        "drivers_ended_unasked": [why for one in rounds for why in one.unasked],
+        "moves_refused": sum(len(one.refused) for one in rounds),
+        "stood_still_s": {
+            kind: {"p50": round(statistics.median(all_s), 2), "max": max(all_s)}
+            for kind, all_s in sorted(stood.items())
+        },
+        "processes_left_behind": sum(len(one.left_behind) for one in rounds),
+        "peak_mb": {
+            what: max((one.peak_mb.get(what, 0) for one in rounds), default=0) for what in ("driver", "jvm", "workers")
+        },
+        "memory_mb_per_hour": {
+            what: round(statistics.median(one[what] for one in slopes), 1) for what in (slopes[0] if slopes else ())
+        },
+        "minutes": round(sum(one.took_s for one in rounds) / 60, 1),
+    }
+
+
+def main(
+    faults: Annotated[int, typer.Option("--faults", help="how many in all")] = 30,
+    seed: Annotated[int, typer.Option(help="by which they are drawn")] = 1,
+    minutes: Annotated[float, typer.Option(help="begin no round after so long")] = 600.0,
+    cluster: Annotated[str, typer.Option("--cluster", help="local: on Master and Workers of its own")] = "",
+    only: Annotated[str, typer.Option(help="kinds of faults, with commas between")] = "",
+    ends: Annotated[str, typer.Option(help="where results go, in turn")] = ",".join(ENDS),
+    a_round: Annotated[int, typer.Option(help="faults in a round")] = 10,
+    rate: Annotated[float, typer.Option(help="events a second")] = 200.0,
+    longest_s: Annotated[float, typer.Option(help="that a fault lasts at most")] = 30.0,
+    json: Annotated[Path | None, typer.Option(help="a file for the result, too")] = None,
+    folder: Annotated[Path, typer.Option(help="of the rounds' results")] = Path("out/faults"),
+    resume: Annotated[bool, typer.Option("--resume", help="go on where it was stopped")] = False,
+) -> None:
+    """Play the rounds that are not done yet, and say what came of all."""
+    if cluster not in ("", "local"):
+        raise typer.BadParameter(f"must be local; got {cluster!r}", param_hint="--cluster")
+    if unknown := [one for one in ends.split(",") if one.partition(":")[0] not in OF_ENDS]:
+        raise typer.BadParameter(f"must be some of {', '.join(ENDS)}; got {unknown[0]!r}", param_hint="--ends")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # with all that was started
+    console, rounds = Console(stderr=True), list[RoundResult]()
+    here, began_s, mountable = folder / f"seed-{seed}{'-cluster' * bool(cluster)}", time.monotonic(), can_mount()
+    if not resume:
+        shutil.rmtree(here, ignore_errors=True)
+    here.mkdir(parents=True, exist_ok=True)
+    for number in range(-(-faults // a_round)):
+        file = here / f"round-{number}.json"
+        if not file.exists():
+            if time.monotonic() - began_s > 60 * minutes:
+                break
+            name = ends.split(",")[number % len(ends.split(","))]
+            wanted = [one for one in only.split(",") if one]
+            if not (kinds := kinds_for(name, bool(cluster), wanted, mountable)):
+                raise typer.BadParameter(f"none of these can be had at {name}; got {only!r}", param_hint="--only")
+            of_round = 1000 * seed + number
+            steps = planned(of_round, min(a_round, faults - number * a_round), kinds, longest_s)
+            result = run_round(name, steps, rate, here / f"kept-{number}", clustered=bool(cluster), seed=of_round)
+            file.write_bytes(msgspec.json.format(msgspec.json.encode(result)))
+        rounds.append(msgspec.json.decode(file.read_bytes(), type=RoundResult))
+        tell(console, number, rounds[-1])
+    found = msgspec.json.format(msgspec.json.encode(summary(rounds, seed))).decode()
+    print(found)
+    if json is not None:
+        json.write_text(found)
+    raise typer.Exit(not all(one.good for one in rounds))
+
+
+def tell(console: Console, number: int, one: RoundResult) -> None:
+    """One line on a round, and what is wrong with it."""
+    struck = ", ".join(f"{kind} {times}" for kind, times in Counter(fault.kind for fault in one.faults).items())
+    console.print(f"round {number}, {one.ends}, {one.events} events, {one.took_s:.0f} s: {struck}")
+    if not one.good:
+        wrong = {name: one.verdict[name] for name in (*FAULTS, "examples") if one.verdict[name]}
+        console.print(f"round {number}: not one history: {one.stuck} {wrong}", style="bold red", markup=False)
+
+
+if __name__ == "__main__":
+    typer.run(main)

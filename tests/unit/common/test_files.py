@@ -1,0 +1,49 @@
+"""Files and folders that are nobody else's."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.common import files
+from penstock.common.files import private_folder, write_whole
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture(autouse=True)
+def usual_umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def test_what_is_written_is_for_its_owner_only(tmp_path: Path) -> None:
+    """Records, run files and secrets could be read by everyone on the machine."""
+    write_whole(tmp_path / "run.json", b"{}")
+    write_whole(tmp_path / "run.json", b"[]")
+    assert ((tmp_path / "run.json").read_bytes(), mode(tmp_path / "run.json")) == (b"[]", 0o600)
+
+
+def test_a_folder_that_is_made_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file was, and after a power cut the folder around it might not have been."""
+    synced: list[Path] = []
+    monkeypatch.setattr(files, "sync_folder", synced.append)
+    private_folder(tmp_path / "state" / "count")
+    private_folder(tmp_path / "state" / "count")
+    assert set(synced) == {tmp_path, tmp_path / "state"}
+    assert len(synced) == 2
+
+
+def test_a_folder_is_made_private_and_one_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
+    private_folder(tmp_path / "out" / "run")
+    assert mode(tmp_path / "out" / "run") == 0o700
+    (tmp_path / "shared").mkdir(mode=0o755)
+    private_folder(tmp_path / "shared")
+    assert mode(tmp_path / "shared") == 0o755
