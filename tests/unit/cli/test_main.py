@@ -289,7 +289,7 @@ def test_another_run_is_not_resumed(tmp_path: Path) -> None:
     )
     done = CliRunner().invoke(app, ["run", "wordcount", "--rate", "5", "--resume", str(folder)])
     assert done.exit_code != 0
-    assert "holds another run, which cannot be carried on: mode was 'microbatch', is 'realtime'" in " ".join(
+    assert "holds a run that cannot be carried on so: mode was 'microbatch', is 'realtime'" in " ".join(
         done.output.split()
     )
     assert (folder / "run.json").is_file()
