@@ -32,7 +32,7 @@ QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")  # Java's; for ben
 USERS = {"reader": "read-secret", "stranger": "strange-secret"}  # the second may do nothing
 
 # Small, quick to start, and one copy of everything. Who comes by the plain listener may do all. A broker
-# that is started again waits until its old session has ended, so that this one is short.
+# that is started again waits until its old session has ended, so that this one is short. Records of 1970 are kept.
 SETTINGS = """
 process.roles=broker,controller
 node.id=1
@@ -55,6 +55,7 @@ transaction.state.log.num.partitions=1
 group.initial.rebalance.delay.ms=0
 broker.heartbeat.interval.ms=500
 broker.session.timeout.ms=5000
+log.retention.ms=-1
 log.cleaner.dedupe.buffer.size=8388608
 num.network.threads=2
 num.io.threads=4
