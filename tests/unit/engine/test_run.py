@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
-from penstock.errors import EngineError
+from penstock.errors import EngineError, InputError
+from penstock.sinks import DatabaseSink
 from penstock.sources import TraceSource
 from penstock.topology import Topology
 from penstock.workload import constant
@@ -62,3 +65,14 @@ def test_nothing_is_drained_before_all_has_been_sent(run: Run, all_sent: bool) -
     driver = SimpleNamespace(work=work, ask_all=lambda _: True)
     run._driver = driver  # type: ignore[assignment]
     assert run.wait_drained(0.3) is all_sent
+
+
+def test_a_committed_sink_needs_a_folder_that_lasts(tmp_path: Path) -> None:
+    """What waits for its checkpoint was in a temporary folder: a new driver would not have found it."""
+    topology = Topology("mine")
+    sink = DatabaseSink(f"sqlite:///{tmp_path}/out.db", level="committed")
+    topology.operator("store", sink, inputs=topology.source("numbers"))
+    source = TraceSource(constant(1.0, 1.0), [{}])
+    with pytest.raises(InputError, match=r"operator 'store' \(.*\): level committed needs a folder .*; got none"):
+        Run(topology, source).check()
+    Run(topology, source, options=RunOptions(folder=tmp_path / "run")).check()
