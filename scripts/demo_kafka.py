@@ -18,7 +18,6 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -87,15 +86,17 @@ def results(brokers: str) -> list[dict[str, Any]]:
 
 
 def run(brokers: str, seconds: float) -> int:
-    """`penstock run` from topic to topic, in this terminal; Ctrl-C reaches it, too, and it ends in order."""
+    """`penstock run` from topic to topic, in this terminal; it is handed each Ctrl-C, and ends in order."""
     command = [sys.executable, "-m", "penstock.cli", "run", "dns", "--policy", "psps", "--td", "5"]
     command += ["--source", f"kafka://{brokers}/{QUERIES}?group=demo-kafka", "--duration", f"{seconds:g}"]
     command += ["--sink", f"kafka://{brokers}/{RESULTS}?level=committed", "--checkpoint-every", str(CHECKPOINT_S)]
     print(f"$ penstock {' '.join(command[3:])}", flush=True)
-    started = subprocess.Popen(command)
+    started = subprocess.Popen(command, start_new_session=True)  # else a terminal would tell it a second time
     while True:
-        with suppress(KeyboardInterrupt):
+        try:
             return started.wait()
+        except KeyboardInterrupt:
+            started.send_signal(signal.SIGINT)
 
 
 def tell(sent: int, found: list[dict[str, Any]]) -> None:

@@ -75,7 +75,7 @@ class Deployment:
             raise InputError("service_ms is for the shipped applications; your own operators take the time they take")
         built = load_topology(self.app, grouping=self.grouping, pools=self.pools)
         if self.sink is not None:
-            ends = [built[name][built[name].outputs[0]] for name in built.sinks]
+            ends = [built[name][stream] for name in built.sinks for stream in built[name].outputs]
             built.operator("sink", sink_at(self.sink, "events", 0.0), inputs=ends)
         return built
 

@@ -178,7 +178,7 @@ def drive(live: Elastic, app: str, json_file: Path | None, html: Path | None, du
                 view(live)
         except KeyboardInterrupt:
             live.run.stop_sources()
-            live.run.wait_drained(30.0)
+            console.print("finishes what is in flight, for up to 30 s; Ctrl-C again ends it at once", highlight=False)
         view(live)
     summary = {"app": app, **live.summary()}
     tell(console, summary)

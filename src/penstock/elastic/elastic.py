@@ -273,7 +273,8 @@ class Elastic:
         )
 
     def _stop_run(self) -> None:
-        if self.run.stop(self._stop_within_s) and self._counters is not None:
+        self.run.stop(self._stop_within_s)
+        if self._counters is not None:
             self._counters = self.run.counters()  # with what was still in flight
 
     def _close(self) -> None:

@@ -124,6 +124,10 @@ class Run:
 
     def check(self) -> None:
         """Raise an InputError if a source or a sink cannot be reached; once, before anything starts."""
+        for operator in self.topology.operators.values() if self.options.folder is None else ():
+            if getattr(operator.run, "level", None) == "committed":
+                rule = "level committed needs a folder that lasts, RunOptions(folder=…), as events wait there"
+                raise InputError(f"{operator}: {rule}; got none")
         parts = (*self.sources.values(), *(one.run for one in self.topology.operators.values()))
         for part in parts if not self._checked else ():
             if isinstance(part, Checks):

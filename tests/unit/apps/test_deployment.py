@@ -127,6 +127,15 @@ def test_grouping_is_for_operators_without_a_key(tmp_path: Path) -> None:
     assert {one.grouping for one in keyed.operators.values()} == {"fields"}
 
 
+def test_a_sink_reads_all_that_the_last_operators_give(tmp_path: Path) -> None:
+    """Of an operator with several streams it read the first only, and the run was refused: nobody read the others."""
+    lines = ["from penstock import Topology", "topology = Topology('mine')", "read = topology.source('events')"]
+    lines += ["topology.operator('sort', len, inputs=read, outputs=('hot', 'cold'))"]
+    (tmp_path / "sorting_app.py").write_text("\n".join(lines))
+    built = deployment("sorting_app:topology", sink="sqlite:///out.db").topology(tmp_path)
+    assert [(one.sender, one.name) for one in built["sink"].inputs] == [("sort", "hot"), ("sort", "cold")]
+
+
 def test_a_topology_of_the_users_own_gets_the_users_pools(tmp_path: Path) -> None:
     built = deployment("my_app:topology", pools={"end": 5}).topology(tmp_path)
     assert (built["first"].pool, built["end"].pool) == (2, 5)

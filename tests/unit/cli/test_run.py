@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
-from penstock.cli.run import new_folder, trace_of
+from penstock.cli import live as live_module
+from penstock.cli.run import drive, new_folder, trace_of
 from penstock.errors import InputError
 from penstock.workload import Trace
 
@@ -96,3 +98,22 @@ def test_every_run_has_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.M
     assert len(set(folders)) == 3
     assert all(folder.is_dir() and folder.parent == tmp_path / "out" for folder in folders)
     assert all(folder.name.startswith("my_app-topology-") for folder in folders)
+
+
+def test_ctrl_c_says_that_what_is_in_flight_is_finished_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """It was silent for up to a minute: half of it here, and half when the run was stopped."""
+    live, told = MagicMock(), MagicMock()
+    live.__enter__.return_value = live
+    live.__exit__.return_value = False
+    live.wait.side_effect = [False, KeyboardInterrupt]
+    live.summary.return_value = {}
+    live.run.folder = tmp_path
+    monkeypatch.setattr(live_module, "LiveView", told)
+    monkeypatch.setattr(live_module, "tell", told)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    drive(live, "app", None, None)
+    live.run.stop_sources.assert_called_once()
+    live.run.wait_drained.assert_not_called()  # the stop does that
+    assert "finishes what is in flight, for up to 30 s; Ctrl-C again ends it at once" in capsys.readouterr().err

@@ -13,7 +13,8 @@ import pytest
 from penstock.engine import run as engine_run
 from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
-from penstock.errors import EngineError
+from penstock.errors import EngineError, InputError
+from penstock.sinks import DatabaseSink
 from penstock.sources import TraceSource
 from penstock.topology import Topology
 from penstock.workload import constant
@@ -145,3 +146,14 @@ def test_what_the_block_raised_is_not_hidden_by_the_runs_failure(run: Run, monke
     failed(run, [])
     with pytest.raises(ZeroDivisionError), run:
         raise ZeroDivisionError
+
+
+def test_a_committed_sink_needs_a_folder_that_lasts(tmp_path: Path) -> None:
+    """What waits for its checkpoint was in a temporary folder: a new driver would not have found it."""
+    topology = Topology("mine")
+    sink = DatabaseSink(f"sqlite:///{tmp_path}/out.db", level="committed")
+    topology.operator("store", sink, inputs=topology.source("numbers"))
+    source = TraceSource(constant(1.0, 1.0), [{}])
+    with pytest.raises(InputError, match=r"operator 'store' \(.*\): level committed needs a folder .*; got none"):
+        Run(topology, source).check()
+    Run(topology, source, options=RunOptions(folder=tmp_path / "run")).check()
