@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from penstock.common.filelock import hold
-from penstock.common.files import write_whole
+from penstock.common.files import sealed, unsealed, write_whole
 from penstock.engine.options import RunOptions
 from penstock.errors import EngineError, InputError
 from penstock.topology import Topology
@@ -31,7 +31,7 @@ class RunFile(msgspec.Struct, frozen=True):
 
     def write(self, folder: Path) -> None:
         """Have it on disk when this returns."""
-        write_whole(folder / FILE, msgspec.json.format(msgspec.json.encode(self)))
+        write_whole(folder / FILE, sealed(msgspec.json.format(msgspec.json.encode(self))))
 
 
 class _Versioned(msgspec.Struct):
@@ -64,14 +64,15 @@ def run_file(folder: Path | None, topology: Topology, options: RunOptions, new_i
     if folder is None or not path.is_file():
         return mine
     try:
-        version = msgspec.json.decode(path.read_bytes(), type=_Versioned).version
+        text = unsealed(path.read_bytes())
+        version = msgspec.json.decode(text, type=_Versioned).version
         if version != VERSION:
             raise InputError(
                 f"{folder}: holds a run of format {version}; this version of Penstock carries on format {VERSION}: "
                 "finish it with the version that began it, or begin anew in another folder"
             )
-        held = msgspec.json.decode(path.read_bytes(), type=RunFile)
-    except msgspec.MsgspecError as error:
+        held = msgspec.json.decode(text, type=RunFile)
+    except (msgspec.MsgspecError, ValueError) as error:
         raise InputError(f"{path}: does not say which run this is: {error}") from error
     differences = [
         f"{what} was {was!r}, is {now!r}"
