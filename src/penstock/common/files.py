@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from pathlib import Path
 
 
@@ -15,6 +16,25 @@ def write_whole(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
     temporary.replace(path)
     sync_folder(path.parent)
+
+
+def sealed(data: bytes) -> bytes:
+    """Text with its checksum on a line behind it.
+
+    >>> sealed(b'{"a": 1}')
+    b'{"a": 1}\\ncrc32 fba18e97\\n'
+    """
+    return b"%b\ncrc32 %08x\n" % (data, zlib.crc32(data))
+
+
+def unsealed(data: bytes) -> bytes:
+    """The text without its checksum, if it has one; a ValueError if it is not the text's."""
+    text, mark, checksum = data.rpartition(b"\ncrc32 ")
+    if not mark:
+        return data
+    if sealed(text) != data:
+        raise ValueError(f"its checksum should be {zlib.crc32(text):08x}; got {checksum.strip()[:20]!r}")
+    return text
 
 
 def private_folder(folder: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from penstock.common.filelock import hold
-from penstock.common.files import write_whole
+from penstock.common.files import sealed, unsealed, write_whole
 from penstock.engine.options import RunOptions
 from penstock.errors import EngineError, InputError
 from penstock.topology import Topology
@@ -33,7 +33,7 @@ class RunFile(msgspec.Struct, frozen=True):
 
     def write(self, folder: Path) -> None:
         """Have it on disk when this returns."""
-        write_whole(folder / FILE, msgspec.json.format(msgspec.json.encode(self)))
+        write_whole(folder / FILE, sealed(msgspec.json.format(msgspec.json.encode(self))))
 
 
 class _Versioned(msgspec.Struct):
@@ -75,14 +75,15 @@ def run_file(folder: Path | None, topology: Topology, options: RunOptions, new_i
 
 def _read(folder: Path, path: Path) -> RunFile:
     try:
-        version = msgspec.json.decode(path.read_bytes(), type=_Versioned).version
+        text = unsealed(path.read_bytes())
+        version = msgspec.json.decode(text, type=_Versioned).version
         if version != VERSION:
             raise InputError(
                 f"{folder}: holds a run of format {version}; this version of Penstock carries on format {VERSION}: "
                 "finish it with the version that began it, or begin anew in another folder"
             )
-        return msgspec.json.decode(path.read_bytes(), type=RunFile)
-    except msgspec.MsgspecError as error:
+        return msgspec.json.decode(text, type=RunFile)
+    except (msgspec.MsgspecError, ValueError) as error:
         raise InputError(f"{path}: does not say which run this is: {error}") from error
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
@@ -32,6 +33,7 @@ class Staged(msgspec.Struct, array_like=True, frozen=True):
     attempt: int
     name: str
     size_bytes: int
+    crc: int = 0
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -61,6 +63,7 @@ class Staging:
         self._replica = replica
         self._sealed: list[Staged] = []
         self._file: IO[bytes] | None = None
+        self._crc = 0  # of what is in it
         self._begun: tuple[int, int] = (0, 0)  # attempt and checkpoint of the file that is open
         private_folder(folder)
 
@@ -71,8 +74,11 @@ class Staging:
         if self._file is None:
             name = f"{checkpoint:09d}-{attempt:06d}-{self._replica}-{uuid.uuid4().hex[:8]}.staged"
             self._file, self._begun = (self._folder / name).open("xb"), (attempt, checkpoint)
+            self._crc = 0
         frame = _encode(messages)
-        self._file.write(len(frame).to_bytes(_LENGTH_BYTES) + frame)
+        data = len(frame).to_bytes(_LENGTH_BYTES) + frame
+        self._crc = zlib.crc32(data, self._crc)
+        self._file.write(data)
 
     def seal(self) -> None:
         """Have all that was added on disk; what comes next goes to another file."""
@@ -82,7 +88,7 @@ class Staging:
         with self._file as file:
             file.flush()
             os.fsync(file.fileno())
-            self._sealed.append(Staged(checkpoint, attempt, Path(file.name).name, file.tell()))
+            self._sealed.append(Staged(checkpoint, attempt, Path(file.name).name, file.tell(), self._crc))
         self._file = None
         sync_folder(self._folder)
 
@@ -101,17 +107,27 @@ class Staging:
 
 
 def read(folder: Path, staged: Staged) -> Iterator[list[Message]]:
-    """The messages of a file, as they were added."""
+    """The messages of a file, as they were added; an EngineError, before the first, if it is not as it was sealed."""
     left_bytes = staged.size_bytes
     try:
         with (folder / staged.name).open("rb") as file:
+            _check(file, staged)
             while left_bytes > 0:
                 length = int.from_bytes(file.read(_LENGTH_BYTES))
                 frame = file.read(length)
                 left_bytes -= _LENGTH_BYTES + len(frame)
                 yield _decode(frame)
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, ValueError) as error:
         raise EngineError(f"staged file '{folder / staged.name}': must be whole; {error}") from error
+
+
+def _check(file: IO[bytes], staged: Staged) -> None:
+    size = crc = 0
+    while data := file.read(1 << 20):
+        size, crc = size + len(data), zlib.crc32(data, crc)
+    if (size, crc) != (staged.size_bytes, staged.crc):
+        raise ValueError(f"it has {size} of {staged.size_bytes} bytes, or others")
+    file.seek(0)
 
 
 def remove(folder: Path, staged: Iterable[Staged]) -> None:

@@ -3,7 +3,7 @@
     <operator>/<checkpoint>.<generation>.<replica>                a segment
     <operator>/moves/<generation>-<version>-<replica>.state       what a replica hands over in that version of the table
 
-A file is the groups' bytes, an index (group: whole, offset, length) in msgpack, and the length of the index.
+A file is the groups' bytes, an index (group: whole, offset, length, checksum) in msgpack, and its length and checksum.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -22,8 +23,9 @@ from penstock.common.files import private_folder, sync_folder
 from penstock.errors import EngineError
 from penstock.state.segments import Past, Segment, parse_name, unneeded
 
-_LENGTH = struct.Struct("<I")
-_index = msgspec.msgpack.Decoder(dict[int, tuple[bool, int, int]])
+_TAIL = struct.Struct("<II")  # length and checksum of the index
+_Index = dict[int, tuple[bool, int, int, int]]
+_index = msgspec.msgpack.Decoder(_Index)
 
 Parts = Iterable[tuple[int, bool, bytes]]  # group, whole, bytes
 Add = Callable[[int, bool, bytes], None]
@@ -137,19 +139,19 @@ class StateFiles:
 @contextmanager
 def _writing(path: Path, lasting: bool) -> Iterator[Add]:
     """Adds groups to a file that is there, whole, when the context is left, and not at all if that fails."""
-    index: dict[int, tuple[bool, int, int]] = {}
+    index: _Index = {}
     private_folder(path.parent)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
         with temporary.open("wb") as file:
 
             def add(group: int, whole: bool, data: bytes) -> None:
-                index[group] = (whole, file.tell(), len(data))
+                index[group] = (whole, file.tell(), len(data), zlib.crc32(data))
                 file.write(data)
 
             yield add
-            tail = msgspec.msgpack.encode(index)
-            file.writelines([tail, _LENGTH.pack(len(tail))])
+            encoded = msgspec.msgpack.encode(index)
+            file.writelines([encoded, _TAIL.pack(len(encoded), zlib.crc32(encoded))])
             if lasting:
                 file.flush()
                 os.fsync(file.fileno())
@@ -175,11 +177,23 @@ def _read(path: Path, wanted: frozenset[int]) -> Iterator[tuple[int, bool, bytes
     except FileNotFoundError:
         raise EngineError(f"state: {path} is not to be seen here; all workers must share the run's folder") from None
     with opened as file:
-        file.seek(-_LENGTH.size, os.SEEK_END)
-        (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
-        file.seek(-_LENGTH.size - length, os.SEEK_END)
-        index = _index.decode(file.read(length))
+        index = _read_index(path, file)
         for group in sorted(wanted & index.keys(), key=lambda one: index[one][1]):
-            whole, offset, size = index[group]
+            whole, offset, size, crc = index[group]
             file.seek(offset)
-            yield group, whole, file.read(size)
+            data = file.read(size)
+            if zlib.crc32(data) != crc:
+                raise EngineError(f"state: {path} is not as it was written: key group {group}")
+            yield group, whole, data
+
+
+def _read_index(path: Path, file: IO[bytes]) -> _Index:
+    size = file.seek(0, os.SEEK_END)
+    if size >= _TAIL.size:
+        file.seek(size - _TAIL.size)
+        length, crc = _TAIL.unpack(file.read(_TAIL.size))
+        if length <= size - _TAIL.size:
+            file.seek(size - _TAIL.size - length)
+            if zlib.crc32(encoded := file.read(length)) == crc:
+                return _index.decode(encoded)
+    raise EngineError(f"state: {path} is not as it was written: its index")

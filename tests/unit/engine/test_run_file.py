@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from penstock.common.files import unsealed
 from penstock.engine.options import RunOptions
 from penstock.engine.run_file import FILE, alone_in, run_file
 from penstock.errors import EngineError, InputError
@@ -114,7 +115,7 @@ def test_a_folder_of_another_version_is_refused_with_what_to_do(
     tmp_path: Path, version: int | None, found: int
 ) -> None:
     run_file(tmp_path, topology(), RunOptions(), "a").write(tmp_path)
-    written = msgspec.json.decode((tmp_path / FILE).read_bytes())
+    written = msgspec.json.decode(unsealed((tmp_path / FILE).read_bytes()))
     del written["version"]  # as 0.1 wrote it
     written |= {} if version is None else {"version": version}
     (tmp_path / FILE).write_bytes(msgspec.json.encode(written))

@@ -168,8 +168,9 @@ class ControlServer:
                 self._take(message, writer)
         except (asyncio.IncompleteReadError, ConnectionError, TimeoutError):
             pass  # gone, or never one of ours; a replica comes back by itself
-        except (ValueError, PermissionError, PenstockError) as error:  # ValueError: not a message
-            self._complain(writer, str(error))
+        except Exception as error:  # not a message, or one that cannot be: whoever sent it may begin anew
+            told = isinstance(error, ValueError | PermissionError | PenstockError)
+            self._complain(writer, str(error) if told else f"{type(error).__name__}: {error}")
         finally:
             self._connections.discard(writer)
             self._writers.pop(writer, None)

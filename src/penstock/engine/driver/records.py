@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.common.files import private_folder, write_whole
+from penstock.common.files import private_folder, sealed, unsealed, write_whole
 from penstock.errors import InputError
 from penstock.state.segments import Segment
 from penstock.topology import ReplicaId
@@ -50,7 +50,7 @@ class Records:
         """The checkpoint is committed when this returns, and not at all if it raises."""
         private_folder(self._folder)
         try:
-            write_whole(self._file(record.number), msgspec.json.format(msgspec.json.encode(record)))
+            write_whole(self._file(record.number), sealed(msgspec.json.format(msgspec.json.encode(record))))
         except OSError:
             self._remove(record.number)
             raise
@@ -64,11 +64,12 @@ class Records:
             return None
         file = self._file(numbers[-1])
         try:
-            version = msgspec.json.decode(file.read_bytes(), type=_Versioned).version
+            text = unsealed(file.read_bytes())
+            version = msgspec.json.decode(text, type=_Versioned).version
             if version != VERSION:
                 raise InputError(f"{file}: is of format {version}; this version of Penstock reads format {VERSION}")
-            return msgspec.json.decode(file.read_bytes(), type=Record)
-        except msgspec.MsgspecError as error:
+            return msgspec.json.decode(text, type=Record)
+        except (msgspec.MsgspecError, ValueError) as error:
             raise InputError(f"{file}: is not the record of a checkpoint: {error}") from error
 
     def _remove(self, number: int) -> None:

@@ -1,6 +1,7 @@
 """A bundle: one or more events for one replica, as they travel between two stages.
 
     header (sender and its replica, level and partition of the receiver, number of events)
+    + checksum of all the rest
     + msgpack [ids, born, events, keys]
 
 The header can be read without decoding the events. Keys are there where the grouping is online shuffle, and where the
@@ -12,11 +13,13 @@ only once another row is there, so a nudge is sent behind every bundle that may 
 from __future__ import annotations
 
 import struct
+import zlib
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 
+from penstock.errors import EngineError
 from penstock.grouping.online_shuffle import Request
 
 T = TypeVar("T")
@@ -25,6 +28,8 @@ ROW_SCHEMA = "partition int, bundle binary"  # of what travels between two stage
 NUDGE = b""
 HASH = np.dtype("<u4")
 _HEADER = struct.Struct("<HHHII")
+_CRC = struct.Struct("<I")
+_BODY = _HEADER.size + _CRC.size
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -69,12 +74,12 @@ class Barrier(msgspec.Struct, array_like=True, tag=1, frozen=True):
 
 def pack_sign(header: Header, sign: Marker | Barrier) -> bytes:
     """A marker or barrier as bytes."""
-    return _HEADER.pack(*header) + _encoder.encode(sign)
+    return _packed(header, _encoder.encode(sign))
 
 
 def read_sign(bundle: bytes) -> Marker | Barrier:
     """What a bundle without events is."""
-    sign: Marker | Barrier = _read_sign(memoryview(bundle)[_HEADER.size :])
+    sign: Marker | Barrier = _read_sign(memoryview(bundle)[_BODY:])
     return sign
 
 
@@ -83,7 +88,21 @@ _read_sign = msgspec.msgpack.Decoder(Marker | Barrier).decode
 
 def pack(header: Header, events: Events[Any]) -> bytes:
     """A bundle as bytes."""
-    return _HEADER.pack(*header) + _encoder.encode(events)
+    return _packed(header, _encoder.encode(events))
+
+
+def _packed(header: Header, body: bytes) -> bytes:
+    head = _HEADER.pack(*header)
+    return b"".join((head, _CRC.pack(zlib.crc32(body, zlib.crc32(head))), body))
+
+
+def read_checked(bundle: bytes) -> Header:
+    """The header, once it is known that the bundle is as it was sent; an EngineError if it is not."""
+    if len(bundle) >= _BODY:
+        view = memoryview(bundle)
+        if _CRC.unpack_from(bundle, _HEADER.size)[0] == zlib.crc32(view[_BODY:], zlib.crc32(view[: _HEADER.size])):
+            return read_header(bundle)
+    raise EngineError(f"a bundle of {len(bundle)} bytes is not as it was sent: its checksum is another")
 
 
 def read_header(bundle: bytes) -> Header:
@@ -99,4 +118,4 @@ class Unpacker:
 
     def __call__(self, bundle: bytes) -> Events[Any]:
         """The events of a bundle."""
-        return self._decode(memoryview(bundle)[_HEADER.size :])
+        return self._decode(memoryview(bundle)[_BODY:])

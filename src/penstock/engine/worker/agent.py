@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import hmac
+import logging
 import os
 import secrets
 import select
@@ -49,6 +50,8 @@ from penstock.engine.worker.lifecycle import close_all
 from penstock.engine.worker.role import Role
 from penstock.infra.worker import WORKER_NAME, executor_here
 from penstock.state.handover import Table
+
+log = logging.getLogger(__name__)
 
 RETRY_S = 0.5
 ANSWER_TIMEOUT_S = 30.0
@@ -149,6 +152,9 @@ class Agent:
                     self._shake_hands(connection)
                     self._talk(connection)
             except (OSError, EOFError, ValueError):  # ValueError: what came is not a message
+                time.sleep(RETRY_S)
+            except Exception:  # nor may one that cannot be end this thread: the replica would never be heard again
+                log.exception("control channel: what the driver said cannot be followed; connecting anew")
                 time.sleep(RETRY_S)
         with _lock:
             if _agents.get(self._run) is self:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from queue import SimpleQueue
 from typing import Any
 
-from penstock.engine.protocol.bundle import NUDGE, read_header
+from penstock.engine.protocol.bundle import NUDGE, read_checked
 from penstock.metrics.counters import ReplicaCounters
 
 
@@ -95,7 +95,7 @@ class Inbox:
             self._queue.put(error)
 
     def _arrive(self, bundle: bytes) -> None:
-        header = read_header(bundle)
+        header = read_checked(bundle)
         sender = self._senders[header.sender]
         self._counters.received[sender] = self._counters.received.get(sender, 0) + header.events
         kept = header.events

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from penstock.engine.plan.program import Program
-from penstock.engine.protocol.bundle import read_header
+from penstock.engine.protocol.bundle import read_checked
 from penstock.engine.protocol.progress import first_batch
 from penstock.engine.worker.outbox import nudged_rows
 
@@ -62,7 +62,7 @@ def pass_by(program: Program, level: int, batches: Batches) -> Iterator[Any]:
         bundles: list[bytes] = []
         for bundle in batch.column(1).to_pylist():
             if bundle:
-                header = read_header(bundle)
+                header = read_checked(bundle)
                 partitions.append(program.layout.next_partition(level, header.level, header.partition))
                 bundles.append(bundle)
         if bundles:

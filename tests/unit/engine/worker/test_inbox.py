@@ -10,6 +10,7 @@ import pytest
 
 from penstock.engine.protocol.bundle import NUDGE, Unpacker
 from penstock.engine.worker.inbox import Inbox
+from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters
 
 SENDERS = ("tweets", "clean")
@@ -126,7 +127,7 @@ def test_what_breaks_the_stream_is_raised_behind_the_events_that_came_before(too
 
 def test_a_row_that_is_no_bundle_breaks_the_stream(tools: Any, inbox_of: Any) -> None:
     inbox, _ = inbox_of(b"??")
-    with pytest.raises(Exception, match="unpack_from requires"):
+    with pytest.raises(EngineError, match="a bundle of 2 bytes is not as it was sent"):
         inbox.take()
 
 
