@@ -133,9 +133,11 @@ class Supervisor:
         """What it died of: if Spark says only that a task lost another, what that one said, which may come later."""
         cause, deadline = cause_of(query.exception()), time.monotonic() + TOLD_WITHIN_S
         while CONSEQUENCE in cause:
-            told = [one for one in map(cause_of, self._query.complaints(query)) if CONSEQUENCE not in one]
+            told: list[str] = []
+            with contextlib.suppress(Exception):  # Spark may not remember its tasks, or is about to end itself
+                told = [one for one in map(cause_of, self._query.complaints(query)) if CONSEQUENCE not in one]
             if told or time.monotonic() > deadline or self._stopping.wait(0.02):
-                return next(iter(sorted(told, key=is_outside)), cause)
+                return min(told, key=is_outside, default=cause)
         return cause
 
     def _restart(self, death: Death) -> bool:

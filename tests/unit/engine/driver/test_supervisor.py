@@ -149,6 +149,13 @@ def test_a_task_that_lost_its_sender_is_all_there_is_to_tell(starter: Starter, s
     assert (supervisor.cause, supervisor.failure) == (LOST_ITS_SENDER, None)
 
 
+def test_a_cause_that_cannot_be_looked_up_does_not_end_the_run(starter: Starter, supervise: Any, tools: Tools) -> None:
+    supervise(retries=0)
+    starter.complaints = lambda _: 1 / 0  # type: ignore[assignment,method-assign]
+    starter.queries[0].kill(RuntimeError(LOST_ITS_SENDER))
+    tools.until(lambda: len(starter.queries) == 2)
+
+
 def test_without_retries_the_first_death_is_the_end(starter: Starter, supervise: Any, tools: Tools) -> None:
     supervisor = supervise(retries=0)
     starter.queries[0].kill(None)
