@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import cloudpickle
@@ -45,13 +46,18 @@ class Job:
         kept = [name for name, operator in self.topology.operators.items() if operator.state is not None]
         return {name: StateFiles(self.folder / "state" / name) for name in kept}
 
+    @cached_property
+    def _blobs(self) -> dict[str, bytes]:
+        """Operators and sources as they are shipped; they may be large, and a restart is to be quick."""
+        operators = self.topology.operators.items()
+        blobs = {name: cloudpickle.dumps((one, event_type(one.run))) for name, one in operators}
+        sources = self.sources.items()
+        return blobs | {name: cloudpickle.dumps(one) for name, one in sources if not isinstance(one, DataFrame)}
+
     def program(self, layout: Layout, driver: DriverAddress, routing: Mapping[str, OperatorRouting]) -> Program:
         """What replicas on this layout need to know; generation and shift are the driver's to say."""
         topology, options = self.topology, self.options
         declared = topology.sources | topology.operators
-        blobs = {name: cloudpickle.dumps((one, event_type(one.run))) for name, one in topology.operators.items()}
-        sources = self.sources.items()
-        blobs |= {name: cloudpickle.dumps(one) for name, one in sources if not isinstance(one, DataFrame)}
         return Program(
             run=self.run,
             generation=0,
@@ -61,7 +67,7 @@ class Job:
             edges=edges_of(topology),
             senders=(*topology.sources, *topology.operators),
             routing=routing,
-            blobs=blobs,
+            blobs=self._blobs,
             queue_bytes=options.queue_bytes,
             path=tuple(str(Path(entry).resolve()) for entry in sys.path),
             labels={name: str(thing) for name, thing in declared.items()},

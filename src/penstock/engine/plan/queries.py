@@ -48,7 +48,8 @@ def complaints_of(spark: SparkSession, query: StreamingQuery) -> list[str]:
         info = tracker.getJobInfo(job)
         for stage in info.stageIds if info is not None else ():
             tasks = store.taskList(stage, 0, MOST_TASKS)
-            said = [tasks.apply(number).errorMessage() for number in range(tasks.size())]
+            all_ = [tasks.apply(number) for number in range(tasks.size())]
+            said = [one.errorMessage() for one in all_ if one.status() == "FAILED"]  # others were killed for these
             found += [str(one.get()) for one in said if one.isDefined()]
     return found
 
