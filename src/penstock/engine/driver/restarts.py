@@ -15,7 +15,7 @@ OUTSIDE = re.compile(
     r"Python worker exited unexpectedly|ExecutorLostFailure|[Ee]xecutor heartbeat timed out|streaming shuffle writer"
     r"|\b(Connection(Refused|Reset|Aborted)?|BrokenPipe|Timeout|AMQPConnection)Error\b"
     r"|[Cc]onnection (was |is )?(refused|reset|aborted|closed|lost|timed out)|[Cc]onnection to .{1,80} (failed|closed)"
-    r"|closed the connection|terminating connection|the database system is|database is locked|too many (clients|connect)"
+    r"|closed the connection|terminating connection|the database system is|database is locked|too many clients"
     r"|No space left on device|disk (is )?full|quota exceeded|Read-only file system|Input/output error"
     r"|Too many open files|Cannot allocate memory|No route to host|Network is (down|unreachable)"
     r"|name resolution|Name or service not known|BROKER_NOT_AVAILABLE|_TRANSPORT|_ALL_BROKERS_DOWN|_TIMED_OUT"
