@@ -15,8 +15,8 @@ from history_stage import Driver, python_workers
 
 LOOK_S = 0.25
 MEMORY_EVERY = 8  # looks
-YOUNG_S = 30.0  # memory grows while a driver starts
-OLD_S = 60.0  # a slope over less says nothing
+YOUNG_S = 60.0  # memory grows while a driver starts, and Java compiles
+OLD_S = 300.0  # a slope over less says nothing
 GONE_WITHIN_S = 15.0
 TOGETHER_S = 3.0  # a checkpoint, and what is shown with it
 

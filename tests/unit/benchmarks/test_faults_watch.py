@@ -44,11 +44,12 @@ def life(pid: int, begin_s: float, length_s: float, grows_mb_per_s: float) -> li
 
 
 def test_memory_is_judged_over_the_longest_life_but_for_its_beginning() -> None:
-    seen = [*life(1, 0.0, 200.0, 0.01), *life(2, 200.0, 50.0, 5.0)]
+    long_s = YOUNG_S + OLD_S + 50
+    seen = [*life(1, 0.0, long_s, 0.01), *life(2, long_s, YOUNG_S + 20, 5.0)]
     found = slopes_mb_per_hour(seen)
     assert found["driver"] == pytest.approx(36.0)
     assert found["jvm"] == found["workers"] == 0.0
-    assert found["over_s"] == pytest.approx(200 - YOUNG_S, abs=2)
+    assert found["over_s"] == pytest.approx(OLD_S + 50, abs=2)
 
 
 def test_short_lives_say_nothing_of_memory() -> None:
