@@ -51,7 +51,8 @@ def summary(rounds: Sequence[RoundResult], seed: int) -> dict[str, Any]:
     struck = [(one, of) for of in rounds for one in of.faults if not one.missed]
     stood: defaultdict[str, list[float]] = defaultdict(list)
     for one, _ in struck:
-        stood[one.kind].append(one.stood_still_s)
+        if one.stood_still_s is not None:
+            stood[one.kind].append(one.stood_still_s)
     slopes = [one.memory_mb_per_hour for one in rounds if one.memory_mb_per_hour]
     return {
         "seed": seed,
@@ -59,6 +60,7 @@ def summary(rounds: Sequence[RoundResult], seed: int) -> dict[str, Any]:
         "events": sum(one.events for one in rounds),
         "faults": len(struck),
         "missed": sum(bool(one.missed) for of in rounds for one in of.faults),
+        "amid_another": sum(one.stood_still_s is None for one, _ in struck),
         "survived": sum(of.good for _, of in struck),
         "by_kind": dict(sorted(Counter(one.kind for one, _ in struck).items())),
         **{name: sum(one.verdict[name] for one in rounds) for name in ("dead_lettered", "dropped", *FAULTS)},

@@ -37,14 +37,14 @@ SPARK_WORKERS = 3
 
 
 class Struck(msgspec.Struct, kw_only=True):
-    """A fault that was carried out, and how long no result came because of it."""
+    """A fault that was carried out, and how long no result came, if it was this one that began it."""
 
     kind: str
     at_s: float
     length_s: float
     missed: str = ""
     over_s: float = 0.0
-    stood_still_s: float = 0.0
+    stood_still_s: float | None = None  # amid what another one has begun
 
 
 class RoundResult(msgspec.Struct, kw_only=True):
@@ -252,9 +252,8 @@ def made_result(name: str, scene: Scene, watch: Watch, verdict: Verdict, about: 
     """All that is known of the round."""
     seed, stuck, took_s = about
     struck = sorted(scene.struck, key=lambda one: one.at_s)
-    for one, following in zip(struck, [*struck[1:], None], strict=True):
-        end_s = following.at_s if following is not None else one.over_s + 30.0
-        one.stood_still_s = round(stood_still_s(watch.came_s, one.at_s, max(end_s, one.at_s + 1.0)), 2)
+    for one, still_s in zip(struck, stood_still_s(watch.came_s, [one.at_s for one in struck]), strict=True):
+        one.stood_still_s = still_s
     said = scene.log.read_text(errors="replace").splitlines()
     memory = watch.memory
     return RoundResult(

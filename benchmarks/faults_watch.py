@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import threading
 import time
@@ -14,9 +15,10 @@ from history_stage import Driver, python_workers
 
 LOOK_S = 0.25
 MEMORY_EVERY = 8  # looks
-YOUNG_S = 30.0  # memory grows while a driver starts
-OLD_S = 60.0  # a slope over less says nothing
+YOUNG_S = 60.0  # memory grows while a driver starts, and Java compiles
+OLD_S = 300.0  # a slope over less says nothing
 GONE_WITHIN_S = 15.0
+TOGETHER_S = 3.0  # a checkpoint, and what is shown with it
 
 
 class Memory(NamedTuple):
@@ -85,15 +87,22 @@ class Watch:
             self.memory.append(Memory(time.time(), driver.process.pid, *sizes, len(family)))
 
 
-def stood_still_s(came_s: Sequence[float], begin_s: float, end_s: float) -> float:
-    """The longest time without a result that lies, wholly or in part, between two moments.
+def stood_still_s(came_s: Sequence[float], struck_s: Sequence[float]) -> list[float | None]:
+    """For each fault the longest time without a result that began with it; None amid what another one began.
 
-    >>> stood_still_s([0.0, 1.0, 4.0, 9.0, 9.5], 2.0, 5.0)
-    5.0
+    Results of a checkpoint come together, so that the time may begin a little before the fault.
+
+    >>> stood_still_s([0.0, 9.0, 10.0, 30.0, 31.0, 32.0], [10.5, 15.0, 31.5])
+    [20.0, None, 1.0]
     """
-    around = [one for one in came_s if one < begin_s][-1:] + [one for one in came_s if one >= begin_s]
-    gaps = [after - before for before, after in pairwise(around) if before < end_s and after > begin_s]
-    return max(gaps, default=0.0)
+    gaps = list(pairwise(sorted(came_s)))
+    found: list[float | None] = []
+    for at_s in struck_s:
+        end_s = min((other for other in struck_s if other > at_s + TOGETHER_S), default=math.inf) - TOGETHER_S
+        amid = any(before < at_s - TOGETHER_S and after > at_s for before, after in gaps)
+        own = [after - before for before, after in gaps if at_s - TOGETHER_S <= before < end_s and after > at_s]
+        found.append(None if amid else round(max(own, default=0.0), 2))
+    return found
 
 
 def slopes_mb_per_hour(memory: Iterable[Memory]) -> dict[str, float]:
