@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.engine.driver.supervisor import Supervisor
 from penstock.engine.plan.layout import Layout, lay_out
 from penstock.engine.plan.program import Edge, MicroBatch, Program
-from penstock.engine.plan.queries import compile_program, complaints_of
+from penstock.engine.plan.queries import compile_program, complaints_of, is_there
 from penstock.engine.protocol.messages import OperatorRouting, Question, Start, StartQuery, Utilisations
 from penstock.errors import EngineError, InputError
 from penstock.topology import Topology
@@ -50,6 +50,10 @@ class MicroBatchQuery:
     def complaints(self, query: StreamingQuery) -> list[str]:
         """What its tasks that failed said, each for itself."""
         return complaints_of(self.frame.sparkSession, query)
+
+    def can_start(self) -> bool:
+        """Whether Spark is still there to run it."""
+        return is_there(self.frame.sparkSession)
 
     def _run_batch(self, program: Program, rows: DataFrame, batch: int) -> None:
         died, self.unfinished = self.unfinished, True  # before it looks whether it is to end

@@ -143,6 +143,8 @@ class Supervisor:
     def _restart(self, death: Death) -> bool:
         """Start it again after a pause, unless it is over."""
         decided = self._restarts.decide(death)
+        if not self._query.can_start():
+            decided = Over(f"Spark itself has ended, and the query with it: {death.cause}")
         if isinstance(decided, Over):
             self.failure = EngineError(decided.why)
             return False

@@ -39,6 +39,17 @@ class Query(Protocol):
     def complaints(self, query: StreamingQuery) -> list[str]:
         """What its tasks that failed said, each for itself; a query's own error has only one of them."""
 
+    def can_start(self) -> bool:
+        """Whether Spark is still there to run it."""
+
+
+def is_there(spark: SparkSession) -> bool:
+    """Whether Spark's JVM answers, and has not stopped the session's context."""
+    try:
+        return not spark.sparkContext._jsc.sc().isStopped()
+    except Exception:  # py4j raises whatever the broken connection gives
+        return False
+
 
 def complaints_of(spark: SparkSession, query: StreamingQuery) -> list[str]:
     """What the failed tasks of a query said: Spark's jobs of a query are grouped by its run."""
@@ -83,3 +94,7 @@ class RealTimeQuery:
     def complaints(self, query: StreamingQuery) -> list[str]:
         """What its tasks that failed said, each for itself."""
         return complaints_of(self.spark, query)
+
+    def can_start(self) -> bool:
+        """Whether Spark is still there to run it."""
+        return is_there(self.spark)

@@ -49,6 +49,10 @@ class Starter:
         self.refuse: Exception | None = None
         self.said: list[str] = []  # by tasks that failed
         self.born_dead: Exception | None = None
+        self.there = True
+
+    def can_start(self) -> bool:
+        return self.there
 
     def start(self, program: Any) -> Any:
         self.programs.append(program)
@@ -154,6 +158,16 @@ def test_a_cause_that_cannot_be_looked_up_does_not_end_the_run(starter: Starter,
     starter.complaints = lambda _: 1 / 0  # type: ignore[assignment,method-assign]
     starter.queries[0].kill(RuntimeError(LOST_ITS_SENDER))
     tools.until(lambda: len(starter.queries) == 2)
+
+
+def test_when_spark_has_ended_the_run_has_too(starter: Starter, supervise: Any, tools: Tools) -> None:
+    """A signal to the whole process group ends the JVM: what is refused then was tried again, for ever."""
+    supervisor = supervise(retries=5)
+    starter.there, starter.refuse = False, ConnectionRefusedError(111, "Connection refused")
+    starter.queries[0].kill(RuntimeError("Python worker exited unexpectedly"))
+    failure = tools.until(lambda: supervisor.failure)
+    assert str(failure) == "Spark itself has ended, and the query with it: Python worker exited unexpectedly"
+    assert len(starter.programs) == 1
 
 
 def test_without_retries_the_first_death_is_the_end(starter: Starter, supervise: Any, tools: Tools) -> None:
