@@ -23,7 +23,7 @@ from penstock.errors import EngineError
 log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 0.05
-TOLD_WITHIN_S = 0.3  # all that failed tasks say
+TOLD_WITHIN_S = 1.0  # all that failed tasks say
 CONSEQUENCE = "streaming shuffle writer"  # the other end of it has failed: a task says so after its predecessor died
 RENEWED = "the driver had it begin again"
 LONGEST = 500  # characters of a cause
