@@ -14,7 +14,7 @@ from penstock.engine.worker.daemon import forget_archives
 
 
 def test_workers_do_not_read_archives_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each spent 0.2 s of CPU time on that: with thirteen replicas, more than half of a restart on two cores."""
+    """Each spent 0.2 s of CPU time on that: with thirteen workers, about half of a restart."""
     archive = tmp_path / "some.zip"
     with zipfile.ZipFile(archive, "w") as made:
         for name in ("zipped_for_a_test/__init__.py", "zipped_for_a_test/part.py", "zipped_for_a_test/later.py"):
