@@ -160,7 +160,7 @@ def program_of(driver: Driver, shift: int) -> Callable[[int], Program]:
     """What a shift's supervisor calls before each start of its query."""
     query: Any = SimpleNamespace()
     layout = full_layout(driver._job.topology, 1)
-    return driver._supervisor(query, shift, layout, lambda _: None)._program
+    return driver._supervisor(query, shift, layout, lambda _: None, lambda: 0)._program
 
 
 def test_an_attempt_that_is_late_does_not_take_the_run_s_count_back(
