@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from penstock.engine.protocol.bundle import NUDGE, read_checked
@@ -71,9 +71,15 @@ class Inbox:
         """The next bundle, or an empty one if there is none."""
         return Arrival(NUDGE, 0) if self._queue.empty() else self.take()
 
-    def take(self) -> Arrival | None:
-        """The next bundle, waiting for it; None when the batch is over. Raises what broke the stream."""
-        item = self._queue.get()
+    def take(self, within_s: float | None = None) -> Arrival | None:
+        """The next bundle, waiting for it, or an empty one after so long; None when the batch is over.
+
+        Raises what broke the stream.
+        """
+        try:
+            item = self._queue.get(timeout=within_s)
+        except Empty:
+            return Arrival(NUDGE, 0)
         if isinstance(item, BaseException):
             raise item
         if item is not None:

@@ -50,6 +50,7 @@ class Outbox:
         self._letters = self._wires.get(DEAD_LETTERS, [])
         self._plain = [wire for wire in self._all if wire not in self._letters]
         self.streams: tuple[str, ...] = (DEFAULT_STREAM,)
+        self.processed = 0  # events that count as processed once what came of them has left
         self.failures = Failures(program, name, replica, counters, self._add_letter)
 
     def _wire(self, edge: Edge, level: int, replica: int) -> Wire:
@@ -133,12 +134,19 @@ class Outbox:
         for partition, bundle in self._barriers(barrier) if barrier is not None else ():
             partitions.append(partition)
             bundles.append(bundle)
+        self._counters.processed += self.processed
+        self.processed = 0
         return nudged_rows(self._program, partitions, bundles) if bundles else []
 
     def room(self) -> int:
         """How many events a source may take in at once, by how large the last ones were."""
         largest = max((wire.event_bytes or UNKNOWN_BYTES for wire in self._all), default=UNKNOWN_BYTES)
         return max(1, int(LEFT_BYTES / largest))
+
+    @property
+    def waiting(self) -> int:
+        """Events that wait to leave."""
+        return sum(len(wire.events) for wire in self._all)
 
     def _barriers(self, barrier: Barrier) -> Iterator[tuple[int, bytes]]:
         """The barrier to every replica of every operator that reads, active or not, as (first partition, bundle)."""
@@ -186,7 +194,7 @@ class Outbox:
         for wire in wires:
             wire.keep([row for row, cause in enumerate(wire.causes) if id(cause) not in failed])
         for cause, why, what in failed.values():
-            self._counters.processed -= 1
+            self.processed -= 1
             self.failures.reject(cause, why, what)
 
 

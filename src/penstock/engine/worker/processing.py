@@ -17,7 +17,7 @@ from penstock.engine.worker.outbox import Outbox
 from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters
 
-FLUSH_S = 0.004  # what has been emitted leaves at the latest after this long,
+FLUSH_S = 0.004  # what has been emitted leaves at the latest after this long, and not before so long after the last,
 BUSY_FLUSH_S = 0.03  # or after this long, in larger bundles, when many events wait
 MANY_WAITING = 100
 TOGETHER_S = 0.02  # process_many gets no more events than take about this long,
@@ -109,7 +109,7 @@ class Processing:
                 break
         if self.online is not None and times_s:
             self.online.executed(times_s)
-        self._counters.processed += processed
+        self._outbox.processed += processed
         self._counters.latency.add_many(ages_ms)
         return index
 
@@ -133,7 +133,7 @@ class Processing:
             done = keep if self._again(*_cause(events, index), error) else []
         else:
             done = [i for i, output in zip(keep, outputs, strict=True) if self._came(events, i, output)]
-        self._counters.processed += len(done)
+        self._outbox.processed += len(done)
         if self._is_sink:
             now = time.time()
             self._counters.latency.add_many([(now - events.born[i]) * 1000 for i in done])

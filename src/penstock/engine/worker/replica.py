@@ -109,7 +109,7 @@ class OperatorReplica:
                 self._operator.prepare(self._operator.context.checkpoint)
 
     def _play(self, events: Events[Any], inbox: Inbox) -> Iterator[pa.RecordBatch]:
-        """Work off events, and send what was emitted when it is time to; markers leave with or without events.
+        """Work off events, and send what was emitted when it is time to; without events, at once, for markers' sake.
 
         State that moves does so in between, a little at a time, and may release more events.
         """
@@ -122,17 +122,21 @@ class OperatorReplica:
             if self._stateful is not None and self._stateful.moving:
                 self._stateful.move(events)
                 stop = len(events.ids)
-            idle = index >= stop and (self._reached is not None or not self._more(inbox))
-            if idle or time.perf_counter() - self._flushed >= flush_s(inbox.waiting):
-                barrier = self._reached if index >= stop else None
+            barrier = self._reached if index >= stop else None
+            if barrier is not None or not stop or self._due_s(inbox) <= 0.0:
                 rows = self._outbox.rows(self._agent.routing, self._agent.used, barrier)
                 if barrier is not None:
                     self._reached = None
                     self._passed_on(barrier)
                 yield from rows
-                self._flushed = time.perf_counter()
+                if rows:
+                    self._flushed = time.perf_counter()
             if index >= stop:
                 return
+
+    def _due_s(self, inbox: Inbox) -> float:
+        """In how long what was emitted is to leave: each time costs all who get a part of it."""
+        return self._flushed + flush_s(inbox.waiting) - time.perf_counter()
 
     # ── checkpoints ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -196,7 +200,7 @@ class OperatorReplica:
             return None
         if self._stateful is not None and self._stateful.moving and self._next_up is None and not self._more(inbox):
             return nothing
-        arrival, self._next_up = self._next_up or self._alignment.take(inbox.take), None
+        arrival, self._next_up = self._next_up or self._alignment.take(lambda: self._take(inbox)), None
         if arrival is None:
             return None
         if isinstance(arrival, Barrier):
@@ -222,6 +226,10 @@ class OperatorReplica:
             events.born += added.born
             events.events += added.events
         return events
+
+    def _take(self, inbox: Inbox) -> Arrival | None:
+        """What comes next, or nothing when it is time for what was emitted to leave."""
+        return inbox.take(max(0.0, self._due_s(inbox)) if self._outbox.waiting else None)
 
     def _more(self, inbox: Inbox) -> bool:
         """Whether something is here to be taken."""

@@ -16,6 +16,7 @@ from penstock.engine.protocol.messages import Done, StartQuery, TablesQuery
 from penstock.engine.protocol.progress import Phase, ShiftState
 from penstock.engine.worker.agent import agent_for
 from penstock.engine.worker.outbox import Outbox, warm_up
+from penstock.engine.worker.processing import FLUSH_S, MANY_WAITING
 from penstock.engine.worker.replica import copied, report_of
 from penstock.engine.worker.role import Role
 from penstock.metrics.counters import ReplicaCounters
@@ -44,7 +45,7 @@ class SourceSlot:
         self._reader: Reader | None = None
         self._sent = self._owed = 0
         self._barrier = max(0, program.checkpoint - 1)  # the last that was sent; earlier ones were for earlier attempts
-        self._look_s = 0.0
+        self._look_s = self._left_s = 0.0
         self._done = Done(program.generation, name, slot)
 
     def run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
@@ -73,10 +74,14 @@ class SourceSlot:
             polled = self._poll(reader, mine)
             self._forgive(reader)
             barrier = self._due(mine)
+            if barrier is None and polled and self._may_wait():
+                continue
             rows = self._outbox.rows(self._agent.routing, self._agent.used, barrier)
             if barrier is not None:
                 self._reach(reader, barrier.number)
             yield from rows
+            if rows:
+                self._left_s = time.perf_counter()
             self._heed(reader)
             self._look_outside(reader)
             if not polled and (reader.ended or mine.phase is not Phase.SENDING):
@@ -102,7 +107,8 @@ class SourceSlot:
         most = most if sending else min(most, self._owed - self._sent)
         if most <= 0 or reader.ended:
             return ()
-        polled = reader.poll(most, WAIT_S)
+        due_s = self._left_s + FLUSH_S - time.perf_counter() if self._outbox.waiting else WAIT_S
+        polled = reader.poll(most, max(0.0, due_s))
         add, prefix, bad = self._outbox.add_one, self._prefix, 0
         for event_id, born_s, event in polled:
             full_id = f"{prefix}{event_id}" if prefix else event_id
@@ -112,8 +118,13 @@ class SourceSlot:
             else:
                 add(full_id, born_s, event)
         self._sent += len(polled)
-        self._counters.processed += len(polled) - bad
+        self._outbox.processed += len(polled) - bad
         return polled
+
+    def _may_wait(self) -> bool:
+        """Whether what was polled leaves with what comes next: each time costs all who get a part of it."""
+        few = self._outbox.waiting < min(MANY_WAITING, self._outbox.room())
+        return few and time.perf_counter() < self._left_s + FLUSH_S
 
     def _forgive(self, reader: Reader) -> None:
         """What was sent before the query died and is no longer there is not waited for; it is counted as expired."""
