@@ -220,7 +220,7 @@ def run_round(name: str, steps: Sequence[Step], rate: float, kept: Path, *, clus
         stack.callback(ends.close)
         clock = Clock(folder) if any(step.kind in CLOCKS for step in steps) else None
         scene = Scene(folder, ends, rate, cluster, clock)
-        watch = Watch(ends.progress, lambda: scene.driver, scene.cluster_pids)
+        watch = Watch(ends.progress, lambda: scene.driver, scene.family)
         began_s, stuck = time.time(), ""
         try:
             play(scene, steps)

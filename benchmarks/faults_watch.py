@@ -22,7 +22,7 @@ TOGETHER_S = 3.0  # a checkpoint, and what is shown with it
 
 
 class Memory(NamedTuple):
-    """What the processes of one driver take, in MB."""
+    """What the processes of a run take, in MB; `jvm` is all that is Java."""
 
     at_s: float
     driver_pid: int
@@ -35,8 +35,13 @@ class Memory(NamedTuple):
 class Watch:
     """A thread that looks until it is ended."""
 
-    def __init__(self, progress: Callable[[], object], driver: Callable[[], Driver], others: Callable[[], list[int]]):
-        self._progress, self._driver, self._others = progress, driver, others
+    def __init__(
+        self,
+        progress: Callable[[], object],
+        driver: Callable[[], Driver],
+        family: Callable[[], list[psutil.Process]],
+    ) -> None:
+        self._progress, self._driver, self._family = progress, driver, family
         self.came_s: list[float] = []  # when there were other results than before
         self.memory: list[Memory] = []
         self.seen: dict[int, psutil.Process] = {}
@@ -73,12 +78,12 @@ class Watch:
 
     def _look_at_processes(self) -> None:
         driver = self._driver()
-        family = driver.family()
+        try:
+            family = self._family()
+        except psutil.Error:  # one has ended meanwhile
+            return
         for one in family:
             self.seen.setdefault(one.pid, one)
-        for pid in self._others():
-            if psutil.pid_exists(pid):
-                self.seen.setdefault(pid, psutil.Process(pid))
         daemons, workers = python_workers(family)
         jvms = [one for one in family if _name(one) == "java"]
         if psutil.pid_exists(driver.process.pid):

@@ -124,8 +124,9 @@ class KafkaSink:
         if self.level == "committed":
             markers = self._markers("", "")
             patiently(Waiting(self, CHECK_S), markers.make)
-            patiently(Waiting(self, CHECK_S), markers.read)  # it may take a moment until all brokers know it
-            cluster.check([markers.topic], "WRITE")
+            patiently(Waiting(self, CHECK_S), markers.look)
+            for right in ("READ", "WRITE"):
+                cluster.check([markers.topic], right)
 
     def recover(self, recovery: Recovery) -> None:
         """Fence off earlier attempts, publish what was committed and is not there yet, and remove what was not."""

@@ -83,6 +83,20 @@ class Markers:
             if error.args[0].code() != kafka.KafkaError.TOPIC_ALREADY_EXISTS:
                 raise Lost(word_of(error.args[0])) from None
 
+    def look(self) -> None:
+        """See that it is there, as it may take a moment; its end may lie behind a transaction that was left open."""
+        kafka: Any = import_module("confluent_kafka")
+        try:
+            self._partitions(Cluster(self._thing, without_producers(self._settings)))
+        except kafka.KafkaException as error:
+            raise Lost(word_of(error.args[0])) from None
+
+    def _partitions(self, cluster: Cluster) -> int:
+        topic = cluster.described([self.topic])[self.topic]
+        if not topic.partitions:
+            raise Lost(f"topic {self.topic!r}: {topic.told or 'not there yet'}")
+        return topic.partitions
+
     def message(self, part: Part, number: int) -> Message:
         """A marker, as it is published."""
         return Message("", msgspec.json.encode(number), msgspec.json.encode([*self._owner, part]))
@@ -98,10 +112,7 @@ class Markers:
     def _read(self) -> Marks:
         kafka: Any = import_module("confluent_kafka")
         cluster = Cluster(self._thing, without_producers(self._settings))
-        topic = cluster.described([self.topic])[self.topic]
-        starts = {(self.topic, number): "latest" for number in range(topic.partitions)}
-        if not starts:
-            raise Lost(f"topic {self.topic!r}: {topic.told or 'not there yet'}")
+        starts = {(self.topic, number): "latest" for number in range(self._partitions(cluster))}
         left = {number: end for (_, number), end in cluster.offsets(starts, committed=False).items() if end > 0}
         own = {"group.id": "penstock-markers", "enable.auto.commit": False, "isolation.level": "read_committed"}
         own |= {"enable.partition.eof": True, "auto.offset.reset": "earliest", "fetch.wait.max.ms": 10}

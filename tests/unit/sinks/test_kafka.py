@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from penstock.errors import EngineError, InputError
 from penstock.sinks import KafkaSink
@@ -281,6 +281,23 @@ def test_what_a_dead_process_has_in_its_transaction_is_taken_back(kafka: Kafka, 
     attempt.close()
     again.close()
     assert told(seen(kafka, topic)) == sorted(engine.history, key=lambda one: one[0])
+
+
+def test_a_transaction_that_was_left_open_keeps_no_driver_from_starting(kafka: Kafka, topic: str) -> None:
+    """A worker was killed while it published: the new driver looked at the markers, behind which it had left one open.
+
+    Nobody reads past that for two minutes, unless its id is fenced, which comes later: the driver gave up before.
+    """
+    KafkaSink(kafka.address, topic, level="committed").check()
+    left = Producer({"bootstrap.servers": kafka.address, "transactional.id": f"left-{topic}", "log_level": 0})
+    left.init_transactions(30)
+    left.begin_transaction()
+    left.produce(f"{topic}-checkpoints", b"7", b'["run", "end", 0]')
+    left.flush(30)
+    try:
+        KafkaSink(kafka.address, topic, level="committed").check()
+    finally:
+        left.abort_transaction(30)
 
 
 def test_messages_have_key_headers_id_and_run(kafka: Kafka, topic: str) -> None:
