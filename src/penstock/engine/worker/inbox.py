@@ -39,7 +39,8 @@ class Inbox:
         self._arrived = self._taken = self._finished = 0  # events
         self._bytes_in = self._bytes_out = 0
         self.capacity: int | None = None  # events this queue may hold
-        self.broken = False  # Spark has ended the batch before its time
+        self.ended = False  # Spark has ended the batch, or is gone
+        self._error: BaseException | None = None
         self._batches = batches
 
     def start(self) -> None:
@@ -62,6 +63,11 @@ class Inbox:
     def ending(self) -> bool:
         """Whether nothing waits, or only the end of the batch."""
         return self._queue.empty() or self._arrived == self._taken
+
+    def check(self) -> None:
+        """Raise what broke the stream, if that is how it ended."""
+        if self._error is not None:
+            raise self._error
 
     def wake(self) -> None:
         """Have the one who waits for a bundle go on, with an empty one."""
@@ -97,8 +103,10 @@ class Inbox:
                         self._arrive(bundle)
             self._queue.put(None)
         except BaseException as error:  # it belongs to the replica's own thread
-            self.broken = True
+            self._error = error
             self._queue.put(error)
+        finally:
+            self.ended = True
 
     def _arrive(self, bundle: bytes) -> None:
         header = read_checked(bundle)

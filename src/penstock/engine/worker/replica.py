@@ -88,7 +88,9 @@ class OperatorReplica:
         inbox.wake()  # something may have changed already
         agent.join(role)
         agent.wait_for_routing(ROUTING_TIMEOUT_S)
-        self._await_turn()
+        if not self._await_turn():
+            inbox.check()
+            return
         if self._stateful is not None:
             self._stateful.begin(self._tables[self._name], role)
         self._flushed = time.perf_counter()
@@ -186,11 +188,14 @@ class OperatorReplica:
         if self._stateful is not None:
             self._stateful.count()
 
-    def _await_turn(self) -> None:
-        """Where order counts: process nothing before the shift before has finished."""
-        if self._operator.spec.in_order:
-            while not self._agent.progress.is_turn_of(self._program.shift) and not self._inbox.broken:
-                time.sleep(TURN_S)
+    def _await_turn(self) -> bool:
+        """Where order counts: process nothing before the shift before has finished. False if this one ends first."""
+        waits = self._operator.spec.in_order
+        while waits and not self._agent.progress.is_turn_of(self._program.shift):
+            if self._inbox.ended:
+                return False
+            time.sleep(TURN_S)
+        return True
 
     def _next(self, inbox: Inbox) -> Events[Any] | None:
         """The next events; for process_many, as many as wait and fit into one call."""

@@ -36,15 +36,30 @@ def replica(driver: Driver, topology: Topology, *, shift: int) -> tuple[Any, Ope
 
 
 def test_events_wait_for_their_turn(driver: Driver, tools: Tools) -> None:
+    over = threading.Event()
+
+    def going_on() -> Iterator[Any]:
+        yield tools.Batch([tools.bundle(["a", "b"])])
+        over.wait(30)
+
     _, at_work = replica(driver, app(grouping="fields", key=str), shift=1)
-    working = threading.Thread(target=lambda: list(at_work.run([tools.Batch([tools.bundle(["a", "b"])])])))
+    working = threading.Thread(target=lambda: list(at_work.run(going_on())))
     working.start()
     tools.until(lambda: at_work._counters.received == {"events": 2})
     working.join(0.1)
     assert at_work._counters.processed == 0
     driver.server.publish(progress(2, shift=1))
+    tools.until(lambda: at_work._counters.processed == 2)
+    over.set()
     working.join(30)
-    assert at_work._counters.processed == 2
+
+
+@pytest.mark.timeout(60)
+def test_a_replica_that_waits_for_its_turn_ends_with_its_input(driver: Driver, tools: Tools) -> None:
+    """When Spark was killed while a shift waited for the one before it, its Python processes stayed for ever."""
+    _, at_work = replica(driver, app(grouping="fields", key=str), shift=1)
+    assert list(at_work.run([tools.Batch([tools.bundle(["a"])])])) == []
+    assert at_work._counters.processed == 0
 
 
 def test_where_order_does_not_count_nobody_waits(driver: Driver, tools: Tools) -> None:
