@@ -136,15 +136,20 @@ class KafkaSink:
         staging.clear(recovery.folder)
 
     def _complete(self, recovery: Recovery, staged: dict[Part, list[Staged]]) -> None:
-        """The attempt is raised before ids are fenced: whoever takes one back then learns that it is too late."""
+        """Ids are fenced twice. First, because nobody reads markers past a transaction that a dead replica left open.
+
+        Then again, once the attempt is raised: whoever takes an id back after that learns that it is too late.
+        """
         waiting, markers = Waiting(self, self._patience_s), self._markers(recovery.run, recovery.operator)
         patiently(waiting, markers.make)
-        first = self._made_publisher(recovery, WHOLE, markers)
-        publishers: dict[Part, Publisher] = {WHOLE: first}
+        publishers = {part: self._made_publisher(recovery, part, markers) for part in (WHOLE, *staged)}
+        first = publishers[WHOLE]
         try:
+            self._fence([*publishers.values()])
             patiently(waiting, lambda: first.publish({}, recovery.folder, {ATTEMPT: recovery.attempt}))
             parts = {*staged, *(first.done or {})} - {ATTEMPT, WHOLE}
-            publishers |= {part: self._made_publisher(recovery, part, markers) for part in parts}
+            for part in parts - publishers.keys():
+                publishers[part] = self._made_publisher(recovery, part, markers)
             self._fence([publishers[part] for part in parts])
             done = patiently(waiting, markers.read)
             jobs: dict[Part, dict[Part, list[Staged]]] = {part: {part: files} for part, files in staged.items()}

@@ -190,6 +190,7 @@ class Publisher:
         """Make the transactional id ours; what another one had begun with it is taken back."""
         kafka: Any = import_module("confluent_kafka")
         own = {"transactional.id": self._name, "error_cb": Complaints(self._name)}
+        self.close()
         self._failed, self.done = None, None
         self._producer = made(self._name, kafka.Producer, {**QUIET, **OWN, **self._settings, **own})
         self._try(lambda: self._producer.init_transactions(ANSWER_S))

@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from penstock.errors import EngineError, InputError
-from penstock.sinks import KafkaSink
+from penstock.sinks import KafkaSink, kafka_publisher
 from penstock.sinks import kafka as at_work
 from penstock.sinks.kafka_publisher import Lost, Markers, Publisher
 
@@ -298,6 +298,31 @@ def test_a_transaction_that_was_left_open_keeps_no_driver_from_starting(kafka: K
         KafkaSink(kafka.address, topic, level="committed").check()
     finally:
         left.abort_transaction(30)
+
+
+def test_a_transaction_that_was_left_open_does_not_hold_the_next_attempt_back(
+    kafka: Kafka, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replica was killed when its marker was out: the next attempt read the markers before it fenced that id.
+
+    It waited for two minutes, until Kafka had timed the transaction out.
+    """
+    monkeypatch.setattr(kafka_publisher, "ANSWER_S", 15.0)
+    engine = Engine(
+        lambda: KafkaSink(kafka.address, topic, level="committed", patience_s=10.0), tmp_path / "s", run=topic
+    )
+    attempt = engine.start(pool=1)
+    engine.complete(attempt)
+    engine.feed(attempt, 3)
+    engine.decide(attempt, engine.prepare(attempt))
+    attempt.close()
+    left = Producer({"bootstrap.servers": kafka.address, "transactional.id": f"penstock-{topic}-end-0", "log_level": 0})
+    left.init_transactions(30)
+    left.begin_transaction()
+    left.produce(f"{topic}-checkpoints", b"2", json.dumps([topic, "end", 0]).encode())
+    left.flush(30)
+    engine.start(pool=1).close()
+    assert told(seen(kafka, topic)) == sorted(engine.history, key=lambda one: one[0])
 
 
 def test_messages_have_key_headers_id_and_run(kafka: Kafka, topic: str) -> None:
