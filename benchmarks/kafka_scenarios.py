@@ -23,10 +23,14 @@ LIVE_RATE = 100.0
 SERVICE_MS = 5
 POOL = 4
 AFTERWARDS_S = 20.0
+LOOK_EVERY_S = 10.0  # at memory
 
 
-def latency(brokers: str, system: str, rate: str, warm_up_s: str = "20", measure_s: str = "20") -> Figures:
-    """From an event's time in the input topic to its arrival at a reader of the output topic, at a steady rate."""
+def latency(brokers: str, system: str, rate: str, warm_up_s: str = "60", measure_s: str = "20") -> Figures:
+    """From an event's time in the input topic to its arrival at a reader of the output topic, at a steady rate.
+
+    Java compiles for about a minute, and takes a core for it: all have so long before they are measured.
+    """
     with stage(brokers) as on, on.playing(system) as family:
         listener = Listener(on)
         on.fill(FIRST)  # before the contender is at work, no more: what had to wait for it would be in its way
@@ -114,12 +118,12 @@ def behind(brokers: str, policy: str, behind_s: str) -> Figures:
 
 
 def _every(memory: list[float], family: Family) -> Callable[[], None]:
-    """Looks at the family's memory, once in a second: it takes time."""
+    """Looks at the family's memory now and then: it takes time that the family lacks."""
     looked_s = time.time()
 
     def look() -> None:
         nonlocal looked_s
-        if time.time() - looked_s > 1:
+        if time.time() - looked_s > LOOK_EVERY_S:
             memory.append(family.memory_mb())
             looked_s = time.time()
 
