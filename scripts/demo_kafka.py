@@ -103,6 +103,8 @@ def tell(sent: int, found: list[dict[str, Any]]) -> None:
     """What came out."""
     once = len({one["id"] for one in found})
     print(f"{sent:,} queries were sent; {len(found):,} results are committed, {once:,} of them different")
+    if once < sent:
+        print(f"  the other {sent - once:,} came too late to be read, and wait in the topic for the next run")
     for label, count in Counter(str(one["class"]) for one in found).most_common():
         print(f"  {label}: {count:,}")
     for one in found[:3]:
