@@ -66,6 +66,16 @@ def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSess
         session = open_session(4, {**settings, **SETTINGS, **master}, tmp_path / "spark.log")
         yield session
         session.stop()
+    check_local_session(tmp_path)
+
+
+def check_local_session(folder: Path) -> None:
+    """One that came after a session with a secret made a secret of its own, which all later ones had then as well."""
+    local = open_session(1, {}, folder / "local.log")
+    try:
+        assert local.sparkContext.getConf().get("spark.authenticate") is None
+    finally:
+        local.stop()
 
 
 def test_an_executor_leaves_when_its_tasks_have_ended_and_another_comes_when_asked_for(

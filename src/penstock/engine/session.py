@@ -27,6 +27,10 @@ from penstock.infra.executors import ready_executors
 
 LEAST_JAVA = 17
 CONNECT_S = 5.0  # to a master
+_FOR_ONE = (  # session alone: a local one after it would make a secret of its own, which Spark keeps for all later ones
+    "spark.authenticate",
+    "spark.network.crypto",
+)
 SPARE_SLOTS = 2  # besides those of two shifts at once
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -122,9 +126,9 @@ def open_session(slots: int, settings: Mapping[str, str], log_file: Path) -> Spa
 def _made(settings: Mapping[str, Any]) -> SparkSession:
     """A session with these settings; those with secrets come by a way that others on this machine cannot see.
 
-    PySpark gives all others to Java on its command line.
+    PySpark gives all others to Java on its command line, where later sessions in this process find them, too.
     """
-    hidden = {name: value for name, value in settings.items() if is_telling(name)}
+    hidden = {name: value for name, value in settings.items() if is_telling(name) or name.startswith(_FOR_ONE)}
     shown = {name: value for name, value in settings.items() if name not in hidden}
     if hidden:
         conf = SparkConf(loadDefaults=False)
