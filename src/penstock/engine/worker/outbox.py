@@ -50,7 +50,6 @@ class Outbox:
         self._letters = self._wires.get(DEAD_LETTERS, [])
         self._plain = [wire for wire in self._all if wire not in self._letters]
         self.streams: tuple[str, ...] = (DEFAULT_STREAM,)
-        self.processed = 0  # events that count as processed once what came of them has left
         self.failures = Failures(program, name, replica, counters, self._add_letter)
 
     def _wire(self, edge: Edge, level: int, replica: int) -> Wire:
@@ -82,8 +81,9 @@ class Outbox:
         else:
             stream = self.streams[0]
         wires = self._wires.get(stream) or self._no_wires(stream)
-        copies = len(wires) > 1
+        copies, sent = len(wires) > 1, self._counters.sent
         for copy, wire in enumerate(wires):
+            sent[wire.edge.receiver] = sent.get(wire.edge.receiver, 0) + 1  # now, so that nobody takes all for done
             wire.ids.append(f"{event_id}.{copy}" if copies else event_id)
             wire.born.append(born)
             wire.events.append(event)
@@ -134,8 +134,6 @@ class Outbox:
         for partition, bundle in self._barriers(barrier) if barrier is not None else ():
             partitions.append(partition)
             bundles.append(bundle)
-        self._counters.processed += self.processed
-        self.processed = 0
         return nudged_rows(self._program, partitions, bundles) if bundles else []
 
     def room(self) -> int:
@@ -162,10 +160,9 @@ class Outbox:
         for wire in wires:
             wire.route(routing, used, self._name)
         packed = self._packed(wires)
-        emitted, sent = self._counters.emitted, self._counters.sent
+        emitted = self._counters.emitted
         for wire in wires:
-            receiver, stream, count = wire.edge.receiver, wire.edge.stream, len(wire.events)
-            sent[receiver] = sent.get(receiver, 0) + count
+            stream, count = wire.edge.stream, len(wire.events)
             if wire is self._wires[stream][0]:
                 emitted[stream] = emitted.get(stream, 0) + count
             wire.clear()
@@ -192,9 +189,11 @@ class Outbox:
             label, what = self._program.labels[self._name], "events" if not failed else "its dead letters"
             raise EngineError(f"{label}: {what} cannot be sent: {described(error)}") from error
         for wire in wires:
-            wire.keep([row for row, cause in enumerate(wire.causes) if id(cause) not in failed])
+            rows = [row for row, cause in enumerate(wire.causes) if id(cause) not in failed]
+            self._counters.sent[wire.edge.receiver] -= len(wire.causes) - len(rows)
+            wire.keep(rows)
         for cause, why, what in failed.values():
-            self.processed -= 1
+            self._counters.processed -= 1
             self.failures.reject(cause, why, what)
 
 

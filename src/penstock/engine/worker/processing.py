@@ -109,7 +109,7 @@ class Processing:
                 break
         if self.online is not None and times_s:
             self.online.executed(times_s)
-        self._outbox.processed += processed
+        self._counters.processed += processed
         self._counters.latency.add_many(ages_ms)
         return index
 
@@ -133,7 +133,7 @@ class Processing:
             done = keep if self._again(*_cause(events, index), error) else []
         else:
             done = [i for i, output in zip(keep, outputs, strict=True) if self._came(events, i, output)]
-        self._outbox.processed += len(done)
+        self._counters.processed += len(done)
         if self._is_sink:
             now = time.time()
             self._counters.latency.add_many([(now - events.born[i]) * 1000 for i in done])

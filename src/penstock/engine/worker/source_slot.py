@@ -118,7 +118,7 @@ class SourceSlot:
             else:
                 add(full_id, born_s, event)
         self._sent += len(polled)
-        self._outbox.processed += len(polled) - bad
+        self._counters.processed += len(polled) - bad
         return polled
 
     def _may_wait(self) -> bool:
