@@ -10,11 +10,15 @@ from pathlib import Path
 def write_whole(path: Path, data: bytes) -> None:
     """Have the file on disk when this returns; whoever reads meanwhile, or after a crash, sees the old one or this."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
     sync_folder(path.parent)
 
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from penstock.common.secrets import resolve
-from penstock.errors import InputError
+from penstock.errors import AwayError, InputError
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
@@ -186,7 +186,7 @@ class Cluster:
         return found
 
     def answer(self, question: Callable[[], Answer]) -> Answer:
-        """What the cluster answers; an InputError if no broker does within some seconds, or none takes the login."""
+        """What the cluster answers; an AwayError if no broker does in time, an InputError if none takes the login."""
         kafka: Any = import_module("confluent_kafka")
         deadline_s = time.monotonic() + CHECK_S
         while True:
@@ -201,4 +201,4 @@ class Cluster:
                     heard = (self.complaints.last.get(name) for name in ("_RESOLVE", "_TRANSPORT"))
                     why = next(filter(None, heard), f"{error.args[0].str()} (is security.protocol as the broker's?)")
                     where = f"no broker answers at {self._brokers} within {CHECK_S:g} s"
-                    raise InputError(f"{self._thing}: {where}; {why}") from None
+                    raise AwayError(f"{self._thing}: {where}; {why}") from None

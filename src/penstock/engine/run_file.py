@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-
 import msgspec
 
-from penstock.common.filelock import hold
-from penstock.common.files import sealed, unsealed, write_whole
+from penstock.common.files import sealed, unsealed
+from penstock.common.storage import Place, Storage, storage_at
 from penstock.engine.options import RunOptions
-from penstock.errors import EngineError, InputError
+from penstock.errors import InputError
 from penstock.topology import Topology
 
 FILE = "run.json"
@@ -31,9 +27,9 @@ class RunFile(msgspec.Struct, frozen=True):
     generation: int = -1  # the last one that was started
     version: int = VERSION
 
-    def write(self, folder: Path) -> None:
-        """Have it on disk when this returns."""
-        write_whole(folder / FILE, sealed(msgspec.json.format(msgspec.json.encode(self))))
+    def write(self, place: Place) -> None:
+        """Have it safe when this returns."""
+        storage_at(place).write(FILE, sealed(msgspec.json.format(msgspec.json.encode(self))))
 
 
 class _Versioned(msgspec.Struct):
@@ -61,30 +57,36 @@ def describe(topology: Topology) -> dict[str, str]:
     return described
 
 
-def run_file(folder: Path | None, topology: Topology, options: RunOptions, new_id: str) -> RunFile:
+def run_file(place: Place | None, topology: Topology, options: RunOptions, new_id: str) -> RunFile:
     """The run that the folder holds, if there is one; otherwise a new one. Raises if it cannot be carried on so."""
     mine = RunFile(new_id, options.mode, options.source_slots, describe(topology))
-    path = (folder or Path()) / FILE
-    if folder is None or not path.is_file():
+    if place is None:
         return mine
-    held = _read(folder, path)
+    storage = storage_at(place)
+    held = _read(storage)
+    if held is None:
+        return mine
     if misfits := _misfits(held, mine, topology):
-        raise InputError(f"{folder}: holds a run that cannot be carried on so: {'; '.join(misfits)}")
+        raise InputError(f"{storage}: holds a run that cannot be carried on so: {'; '.join(misfits)}")
     return msgspec.structs.replace(held, topology=mine.topology)
 
 
-def _read(folder: Path, path: Path) -> RunFile:
+def _read(storage: Storage) -> RunFile | None:
     try:
-        text = unsealed(path.read_bytes())
+        text = unsealed(storage.read(FILE))
         version = msgspec.json.decode(text, type=_Versioned).version
         if version != VERSION:
             raise InputError(
-                f"{folder}: holds a run of format {version}; this version of Penstock carries on format {VERSION}: "
+                f"{storage}: holds a run of format {version}; this version of Penstock carries on format {VERSION}: "
                 "finish it with the version that began it, or begin anew in another folder"
             )
         return msgspec.json.decode(text, type=RunFile)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise InputError(f"{storage}: cannot be read; {error.strerror or error}") from error
     except (msgspec.MsgspecError, ValueError) as error:
-        raise InputError(f"{path}: does not say which run this is: {error}") from error
+        raise InputError(f"{storage}/{FILE}: does not say which run this is: {error}") from error
 
 
 def _misfits(held: RunFile, mine: RunFile, topology: Topology) -> list[str]:
@@ -100,12 +102,3 @@ def _misfits(held: RunFile, mine: RunFile, topology: Topology) -> list[str]:
             continue  # the same; a sink of another level, which completes what it had; what begins anew
         found.append(f"{name!r} was {was or 'not there'}, is {now or 'not there'}")
     return found
-
-
-@contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Keep other drivers out of the folder; it is free again when this one ends, however it ends."""
-    with hold(folder / "lock") as held:
-        if not held:
-            raise EngineError(f"{folder}: another driver is at work on this run; one that hangs must be stopped first")
-        yield

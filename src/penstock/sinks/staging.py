@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from contextlib import ExitStack
 from typing import IO
 
 import msgspec
 
-from penstock.common.files import private_folder, sync_folder
+from penstock.common.storage import Place, storage_at
 from penstock.errors import EngineError
 
+STAGED = ".staged"
 _LENGTH_BYTES = 4
+
+
+class _NotSealed(Exception):  # noqa: N818 - what happened, and no error
+    """A file is left off before it is whole."""
 
 
 class Message(msgspec.Struct, array_like=True, frozen=True):
@@ -45,12 +49,12 @@ class Staging:
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
-    >>> staging = Staging(Path(folder.name), "0")
+    >>> staging = Staging(folder.name, "0")
     >>> staging.add(1, 7, [Message("17.0", b"a"), Message("17.1", b"b")])
     >>> staging.seal()
     >>> [(one.checkpoint, one.attempt) for one in staging.up_to(7)]
     [(7, 1)]
-    >>> [message.id for messages in read(Path(folder.name), staging.up_to(7)[0]) for message in messages]
+    >>> [message.id for messages in read(folder.name, staging.up_to(7)[0]) for message in messages]
     ['17.0', '17.1']
     >>> staging.forget(7)
     >>> staging.up_to(7)
@@ -58,39 +62,39 @@ class Staging:
     >>> folder.cleanup()
     """
 
-    def __init__(self, folder: Path, replica: str) -> None:
-        self._folder = folder
+    def __init__(self, place: Place, replica: str) -> None:
+        self._storage = storage_at(place)
         self._replica = replica
         self._sealed: list[Staged] = []
         self._file: IO[bytes] | None = None
+        self._name = ""
         self._crc = 0  # of what is in it
         self._begun: tuple[int, int] = (0, 0)  # attempt and checkpoint of the file that is open
-        private_folder(folder)
+        self._creating = ExitStack()
 
     def add(self, attempt: int, checkpoint: int, messages: list[Message]) -> None:
         """Append these to the file of the checkpoint."""
         if not messages:
             return
         if self._file is None:
-            name = f"{checkpoint:09d}-{attempt:06d}-{self._replica}-{uuid.uuid4().hex[:8]}.staged"
-            self._file, self._begun = (self._folder / name).open("xb"), (attempt, checkpoint)
-            self._crc = 0
+            self._name = f"{checkpoint:09d}-{attempt:06d}-{self._replica}-{uuid.uuid4().hex[:8]}{STAGED}"
+            self._file = self._creating.enter_context(self._storage.create(self._name))
+            self._begun, self._crc = (attempt, checkpoint), 0
         frame = _encode(messages)
         data = len(frame).to_bytes(_LENGTH_BYTES) + frame
         self._crc = zlib.crc32(data, self._crc)
         self._file.write(data)
 
     def seal(self) -> None:
-        """Have all that was added on disk; what comes next goes to another file."""
+        """Have all that was added safe; what comes next goes to another file."""
         if self._file is None:
             return
-        attempt, checkpoint = self._begun
-        with self._file as file:
-            file.flush()
-            os.fsync(file.fileno())
-            self._sealed.append(Staged(checkpoint, attempt, Path(file.name).name, file.tell(), self._crc))
-        self._file = None
-        sync_folder(self._folder)
+        (attempt, checkpoint), size, self._file = self._begun, self._file.tell(), None
+        try:
+            self._creating.close()
+        except FileNotFoundError as error:
+            raise EngineError(f"staged file '{self._storage}/{self._name}': a later attempt has removed it") from error
+        self._sealed.append(Staged(checkpoint, attempt, self._name, size, self._crc))
 
     def up_to(self, checkpoint: int) -> list[Staged]:
         """What is sealed up to this checkpoint and not removed yet, oldest first."""
@@ -101,16 +105,17 @@ class Staging:
         self._sealed = [one for one in self._sealed if one.checkpoint > checkpoint]
 
     def close(self) -> None:
-        """Let go of the file; what a record does not name is removed by the next attempt."""
+        """Let go of a file that is not sealed: nobody will ask for it."""
         if self._file is not None:
-            self._file.close()
+            self._file = None
+            self._creating.__exit__(_NotSealed, _NotSealed(), None)
 
 
-def read(folder: Path, staged: Staged) -> Iterator[list[Message]]:
+def read(place: Place, staged: Staged) -> Iterator[list[Message]]:
     """The messages of a file, as they were added; an EngineError, before the first, if it is not as it was sealed."""
-    left_bytes = staged.size_bytes
+    left_bytes, storage = staged.size_bytes, storage_at(place)
     try:
-        with (folder / staged.name).open("rb") as file:
+        with storage.open(staged.name) as file:
             _check(file, staged)
             while left_bytes > 0:
                 length = int.from_bytes(file.read(_LENGTH_BYTES))
@@ -118,7 +123,7 @@ def read(folder: Path, staged: Staged) -> Iterator[list[Message]]:
                 left_bytes -= _LENGTH_BYTES + len(frame)
                 yield _decode(frame)
     except (OSError, ValueError) as error:
-        raise EngineError(f"staged file '{folder / staged.name}': must be whole; {error}") from error
+        raise EngineError(f"staged file '{storage}/{staged.name}': must be whole; {error}") from error
 
 
 def _check(file: IO[bytes], staged: Staged) -> None:
@@ -130,16 +135,19 @@ def _check(file: IO[bytes], staged: Staged) -> None:
     file.seek(0)
 
 
-def remove(folder: Path, staged: Iterable[Staged]) -> None:
+def remove(place: Place, staged: Iterable[Staged]) -> None:
     """Remove these files, as far as they are there."""
     for one in staged:
-        (folder / one.name).unlink(missing_ok=True)
+        storage_at(place).remove(one.name)
 
 
-def clear(folder: Path) -> None:
+def clear(place: Place) -> None:
     """Remove what earlier attempts have left."""
-    for path in folder.glob("*.staged"):
-        path.unlink(missing_ok=True)
+    storage = storage_at(place)
+    storage.tidy()
+    for name in storage.names():
+        if name.endswith(STAGED):
+            storage.remove(name)
 
 
 def as_part(staged: list[Staged]) -> list[list[object]]:

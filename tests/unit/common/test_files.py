@@ -47,3 +47,16 @@ def test_a_folder_is_made_private_and_one_that_is_there_stays_as_it_is(tmp_path:
     (tmp_path / "shared").mkdir(mode=0o755)
     private_folder(tmp_path / "shared")
     assert mode(tmp_path / "shared") == 0o755
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each record that did not fit left a file that nobody removed, and the disk was fuller than before."""
+    write_whole(tmp_path / "run.json", b"{}")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_whole(tmp_path / "run.json", b"[]")
+    assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("run.json", b"{}")]

@@ -24,11 +24,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from penstock.common.storage import storage_at
 from penstock.engine.driver.checkpoints import Round, made_record
 from penstock.engine.driver.records import Record
 from penstock.engine.protocol.bundle import (
     HASH,
-    NUDGE,
     Barrier,
     Events,
     Header,
@@ -41,7 +41,7 @@ from penstock.engine.protocol.bundle import (
 from penstock.engine.protocol.messages import Done, OperatorRouting, Report, Restore, Routing
 from penstock.engine.worker import keyed_replica
 from penstock.engine.worker.alignment import Alignment
-from penstock.engine.worker.inbox import Arrival
+from penstock.engine.worker.inbox import WAKE, Arrival
 from penstock.engine.worker.keyed_replica import KeyedReplica
 from penstock.engine.worker.lifecycle import Opened, ReplicaContext
 from penstock.grouping import stable_hash
@@ -115,7 +115,7 @@ class Replica:
         self.alignment.give_up(model.given_up)
         self.agent = SimpleNamespace(routing=routing(table), wake=lambda: None, ask_restore=model.restore)
         program = SimpleNamespace(
-            run="model", state_folder=str(model.folder), senders=NAMES, senders_to=lambda _: SENDERS
+            run="model", storage=storage_at(model.folder), senders=NAMES, senders_to=lambda _: SENDERS
         )
         report = Report(model.generation, 0, "count", number, ReplicaCounters())
         opened = Opened(SPEC, ReplicaContext("model", "count", number), note, None, Any)  # type: ignore[arg-type]
@@ -125,7 +125,7 @@ class Replica:
     def get(self, bundles: list[bytes]) -> None:
         """Take bundles as they arrive."""
         arrivals = deque(Arrival(one, 1) for one in bundles)
-        nothing = Arrival(NUDGE, 0)
+        nothing = Arrival(WAKE, 0)
         while arrivals or self.alignment.pending():
             self.take(self.alignment.take(lambda: arrivals.popleft() if arrivals else nothing))
 
@@ -186,7 +186,7 @@ class Model(RuleBasedStateMachine):
     def set_up(self, active: set[int]) -> None:
         self._folder = tempfile.TemporaryDirectory()
         self.folder = Path(self._folder.name)
-        self.files = StateFiles(self.folder / "count")
+        self.files = StateFiles(self.folder / "state" / "count")
         self.driver = Coordinator(Table(1, first_owners(GROUPS, sorted(active))))
         self.scripts: list[list[int]] = [[] for _ in SENDERS]  # the key of each event that a source has ever had
         self.records: list[Record | None] = [None]  # all that were ever committed
@@ -248,7 +248,7 @@ class Model(RuleBasedStateMachine):
     def a_replica_hears_news(self, replica: int, skip: int) -> None:
         one = self.replicas[replica]
         one.agent.routing = routing(self.late_news(replica, skip))
-        one.take(Arrival(NUDGE, 0))
+        one.take(Arrival(WAKE, 0))
 
     @rule(sender=senders, replica=replicas, count=st.integers(1, 4))
     def rows_arrive(self, sender: int, replica: int, count: int) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from penstock.common.files import private_folder, sealed, unsealed, write_whole
+from penstock.common.files import sealed, unsealed
+from penstock.common.storage import Place, storage_at
 from penstock.errors import InputError
 from penstock.state.segments import Segment
 from penstock.topology import ReplicaId
@@ -40,17 +41,18 @@ def slot_name(slot: ReplicaId) -> str:
 
 
 class Records:
-    """The records of a run, in a folder; the last one counts."""
+    """The records of a run, in a folder; the last one counts. `check` raises if this driver may write none any more."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, place: Place, check: Callable[[], None] = lambda: None) -> None:
+        self._storage = storage_at(place)
+        self._check = check
         self.last: Record | None = self._read()
 
     def write(self, record: Record) -> None:
         """The checkpoint is committed when this returns, and not at all if it raises."""
-        private_folder(self._folder)
+        self._check()
         try:
-            write_whole(self._file(record.number), sealed(msgspec.json.format(msgspec.json.encode(record))))
+            self._storage.write(_name(record.number), sealed(msgspec.json.format(msgspec.json.encode(record))))
         except OSError:
             self._remove(record.number)
             raise
@@ -62,9 +64,9 @@ class Records:
         numbers = self._numbers()
         if not numbers:
             return None
-        file = self._file(numbers[-1])
+        file = f"{self._storage}/{_name(numbers[-1])}"
         try:
-            text = unsealed(file.read_bytes())
+            text = unsealed(self._storage.read(_name(numbers[-1])))
             version = msgspec.json.decode(text, type=_Versioned).version
             if version != VERSION:
                 raise InputError(f"{file}: is of format {version}; this version of Penstock reads format {VERSION}")
@@ -74,13 +76,15 @@ class Records:
 
     def _remove(self, number: int) -> None:
         with contextlib.suppress(OSError):  # an older one does no harm, and of one that failed no more can be done
-            self._file(number).unlink(missing_ok=True)
+            self._storage.remove(_name(number))
 
     def _numbers(self) -> list[int]:
-        return sorted(int(file.stem) for file in self._folder.glob("*.json") if file.stem.isdecimal())
+        stems = [name.removesuffix(".json") for name in self._storage.names() if name.endswith(".json")]
+        return sorted(int(stem) for stem in stems if stem.isdecimal())
 
-    def _file(self, number: int) -> Path:
-        return self._folder / f"{number}.json"
+
+def _name(number: int) -> str:
+    return f"{number}.json"
 
 
 class _Versioned(msgspec.Struct):
