@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from penstock.metrics.latency import LatencyHistogram, merged
+from penstock.metrics.table import Block, CounterTable, block_of
 
 
 class ReplicaCounters(msgspec.Struct):
@@ -33,6 +34,7 @@ class ReplicaCounters(msgspec.Struct):
     groups_moved: int = 0  # key groups whose state it took from another replica
     moving: LatencyHistogram = msgspec.field(default_factory=LatencyHistogram)  # from hearing of it, each group
     lag: int = 0  # of a source's slot: events that wait outside now
+    held: dict[str, int] = msgspec.field(default_factory=dict)  # sent, and kept here now until a replica has room
 
     def add(self, other: ReplicaCounters) -> None:
         """Add another replica's counters, or those of another attempt, to these."""
@@ -41,6 +43,7 @@ class ReplicaCounters(msgspec.Struct):
             (self.emitted, other.emitted),
             (self.sent, other.sent),
             (self.dropped, other.dropped),
+            (self.held, other.held),
         ):
             for name, count in theirs.items():
                 mine[name] = mine.get(name, 0) + count
@@ -65,9 +68,35 @@ def total(counters: Iterable[ReplicaCounters]) -> ReplicaCounters:
     return result
 
 
+def held_by(senders: Mapping[str, Iterable[ReplicaCounters]]) -> dict[str, dict[str, int]]:
+    """What is held for each operator, by sender; `senders` has the replicas of operators and the slots of sources.
+
+    >>> held_by({"in": [ReplicaCounters(held={"clean": 3})], "clean": [ReplicaCounters(), ReplicaCounters()]})
+    {'clean': {'in': 3}}
+    """
+    found: dict[str, dict[str, int]] = {}
+    for sender, replicas in senders.items():
+        for one in replicas:
+            for receiver, count in one.held.items():
+                if count > 0:
+                    kept = found.setdefault(receiver, {})
+                    kept[sender] = kept.get(sender, 0) + count
+    return found
+
+
+class HasBlock(Mapping[int, ReplicaCounters]):
+    """Counters by replica that are kept as arrays."""
+
+    block: Block
+
+
 @dataclass(frozen=True, slots=True)
 class OperatorCounters:
-    """One operator: its replicas' counters, which replicas are active, and the events waiting for it."""
+    """One operator: its replicas' counters, which replicas are active, and the events waiting for it.
+
+    Of the backlog some is held by senders until a replica has room, some is booked in the replicas' own queues, and the
+    rest is on its way. What waits outside, at sources, is not part of it.
+    """
 
     replicas: Mapping[int, ReplicaCounters]
     active: tuple[int, ...]
@@ -75,6 +104,22 @@ class OperatorCounters:
     backlog: int  # sent to the operator and not yet processed or dropped, wherever they wait
     age_s: float = 0.0  # how long ago the stalest of its replicas was last heard of
     there: tuple[int, ...] | None = None  # the replicas of its pool, if that is known; else the first so many
+    held_by: Mapping[str, int] = field(default_factory=dict)  # by sender: what it keeps until a replica has room
+
+    @property
+    def block(self) -> Block:
+        """What the replicas counted, as arrays."""
+        return self.replicas.block if isinstance(self.replicas, HasBlock) else block_of(self.replicas)
+
+    @property
+    def held(self) -> int:
+        """Events that senders keep until a replica has room."""
+        return sum(self.held_by.values())
+
+    @property
+    def booked(self) -> int:
+        """Events that wait in the replicas' own queues."""
+        return sum(one.queued for one in self.replicas.values())
 
     @property
     def total(self) -> ReplicaCounters:
@@ -100,11 +145,15 @@ class RunCounters:
     source_age_s: Mapping[str, float] = field(default_factory=dict)  # how long ago each source was heard of, if at all
     lag: Mapping[str, int] = field(default_factory=dict)  # events that wait outside, by source, where that is known
     source_dropped: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # events that did not enter, by cause
+    table: CounterTable = field(init=False, compare=False, repr=False)  # what all replicas counted, as arrays
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "table", CounterTable.of(self.operators))
 
     @property
     def latency(self) -> LatencyHistogram:
         """End-to-end latency over all sinks."""
-        return merged(r.latency for o in self.operators.values() for r in o.replicas.values())
+        return merged([self.table.latency])
 
     @property
     def dropped(self) -> dict[str, int]:

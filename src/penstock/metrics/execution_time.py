@@ -9,18 +9,20 @@ from dataclasses import replace
 from penstock.errors import InputError
 from penstock.metrics.snapshot import Snapshot
 
+HALF_LIFE_S = 10.0
+
 
 class ExecutionTimes:
     """A moving estimate of every operator's execution time, weighted by events.
 
-        et = S / N     S ← d·S + busy time     N ← d·N + processed     d = 2^(−1 / half_life)
+        et = S / N     S ← d·S + busy time     N ← d·N + processed     d = 2^(−length / half_life)
 
-    The first intervals are the benchmark (a plain mean); later ones fade with a half-life counted in intervals
-    in which the operator processed something. A declared time counts as `declared_events` events, so that a run
-    can start with it and measurements soon outweigh it. An interval without events, or with a time that is no
-    positive number, changes nothing.
+    The first intervals are the benchmark (a plain mean); later ones fade with a half-life in seconds, of intervals in
+    which the operator processed something: short intervals are no noisier than long ones. A declared time counts as
+    `declared_events` events, so that a run can start with it and measurements soon outweigh it. An interval without
+    events, or with a time that is no positive number, changes nothing.
 
-    >>> times = ExecutionTimes(half_life=1)
+    >>> times = ExecutionTimes(half_life_s=1)
     >>> times.learn("clean", busy_s=1.0, processed=100), times.learn("clean", busy_s=2.0, processed=100)
     (0.01, 0.016666666666666666)
     >>> times.learn("clean", busy_s=float("nan"), processed=3), times.learn("store", 0.0, 0)
@@ -33,12 +35,12 @@ class ExecutionTimes:
         self,
         declared_s: Mapping[str, float] | None = None,
         *,
-        half_life: float = 3.0,
+        half_life_s: float = HALF_LIFE_S,
         declared_events: float = 10.0,
     ) -> None:
-        if not half_life > 0:
-            raise InputError(f"execution time: half_life must be above 0 intervals; got {half_life}")
-        self.half_life = half_life
+        if not half_life_s > 0:
+            raise InputError(f"execution time: half_life_s must be above 0; got {half_life_s}")
+        self.half_life_s = half_life_s
         self.declared_events = declared_events
         self._sums: dict[str, tuple[float, float]] = {}
         for operator, time_s in (declared_s or {}).items():
@@ -46,10 +48,10 @@ class ExecutionTimes:
                 raise InputError(f"operator '{operator}': execution time must be above 0 s; got {time_s}")
             self._sums[operator] = (time_s * declared_events, declared_events)
 
-    def learn(self, operator: str, busy_s: float, processed: float) -> float | None:
-        """Take in one interval and return the estimate; None as long as there is none."""
+    def learn(self, operator: str, busy_s: float, processed: float, length_s: float = 1.0) -> float | None:
+        """Take in one interval of this length and return the estimate; None as long as there is none."""
         if 0 < busy_s < math.inf and 0 < processed < math.inf:
-            fade = 2 ** (-1 / self.half_life)
+            fade = 2 ** (-max(0.0, length_s) / self.half_life_s)
             time_sum, events = self._sums.get(operator, (0.0, 0.0))
             self._sums[operator] = (fade * time_sum + busy_s, fade * events + processed)
         return self.estimate_s(operator)
@@ -64,6 +66,6 @@ class ExecutionTimes:
         loads = {}
         for name, load in snapshot.operators.items():
             measured_s = None if name in snapshot.incomplete else load.execution_time_s
-            estimate_s = self.learn(name, (measured_s or 0.0) * load.processed, load.processed)
+            estimate_s = self.learn(name, (measured_s or 0.0) * load.processed, load.processed, snapshot.interval_s)
             loads[name] = replace(load, execution_time_s=estimate_s)
         return replace(snapshot, operators=loads)

@@ -31,13 +31,13 @@ class LatencyHistogram(msgspec.Struct):
     total_ms: float = 0.0
     max_ms: float = 0.0
 
-    def add(self, latency_ms: float) -> None:
-        """Count one event; a negative latency (clocks of two machines) counts as none."""
+    def add(self, latency_ms: float, count: int = 1) -> None:
+        """Count one event, or several alike; a negative latency (clocks of two machines) counts as none."""
         latency_ms = max(latency_ms, 0.0)
         bucket = int(math.log(latency_ms / FLOOR_MS) / _LOG_GROWTH) if latency_ms > FLOOR_MS else 0
-        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
-        self.count += 1
-        self.total_ms += latency_ms
+        self.buckets[bucket] = self.buckets.get(bucket, 0) + count
+        self.count += count
+        self.total_ms += count * latency_ms
         self.max_ms = max(self.max_ms, latency_ms)
 
     def add_many(self, latencies_ms: list[float]) -> None:
@@ -76,6 +76,20 @@ class LatencyHistogram(msgspec.Struct):
     def mean_ms(self) -> float:
         """Exact mean; NaN with no events."""
         return self.total_ms / self.count if self.count else math.nan
+
+    def count_above(self, latency_ms: float) -> int:
+        """How many events took longer: all of a bucket did if its middle is longer.
+
+        >>> h = LatencyHistogram()
+        >>> h.add_many([1.0, 10.0, 3000.0])
+        >>> h.count_above(5.0), h.count_above(2000.0), h.count_above(5000.0)
+        (2, 1, 0)
+        """
+        return sum(count for one, count in self.buckets.items() if FLOOR_MS * GROWTH ** (one + 0.5) > latency_ms)
+
+    def share_above(self, latency_ms: float) -> float:
+        """The share of events that took longer, as far as buckets tell; NaN without events."""
+        return self.count_above(latency_ms) / self.count if self.count else math.nan
 
     def percentile_ms(self, q: float) -> float:
         """The latency that a share q of the events does not exceed; NaN with no events."""

@@ -6,6 +6,7 @@ Wladdimiro et al., SBAC-PAD 2022, §V-A; all four count source events.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -44,13 +45,20 @@ def overestimated_replicas(
     return sum(static_replicas(peak_rate, shares, execution_times_s).values())
 
 
-def saved_resources(replicas: Sequence[float], r_over: float) -> float:
+def saved_resources(replicas: Sequence[float], r_over: float, lengths_s: Sequence[float] | None = None) -> float:
     """1 − r / r_over, the mean over intervals; negative where more ran than the peak needs; NaN with none.
+
+    Where intervals are not equal, as when a jump ends one early, each counts by its length.
 
     >>> saved_resources([4, 4, 4], 32), saved_resources([32, 40], 32)
     (0.875, -0.125)
+    >>> saved_resources([4, 8], 16, [3.0, 1.0])
+    0.6875
     """
-    return 1 - math.fsum(replicas) / len(replicas) / r_over if replicas else math.nan
+    weights = [1.0] * len(replicas) if lengths_s is None else lengths_s
+    if not math.fsum(weights) > 0:
+        return math.nan
+    return 1 - math.fsum(map(operator.mul, replicas, weights)) / math.fsum(weights) / r_over
 
 
 def throughput_degradation(entered: Iterable[float], left: Iterable[float]) -> float:

@@ -52,12 +52,14 @@ class Recorder:
         self._written = 0
         self._lost = 0
         self._failing: str | None = None
-        self._thread = threading.Thread(target=self._work, name="penstock-recorder", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None  # from the first record on
 
     def record(self, record: IntervalRecord) -> None:
         """Hand over an interval; never waits and never fails."""
         with self._changed:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="penstock-recorder", daemon=True)
+                self._thread.start()
             self._waiting.append(record)
             if len(self._waiting) > self._capacity:
                 self._waiting.popleft()
@@ -75,7 +77,8 @@ class Recorder:
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        self._thread.join(timeout_s)
+        if self._thread is not None:
+            self._thread.join(timeout_s)
         with self._changed:
             self._lost += len(self._waiting)
             self._waiting.clear()

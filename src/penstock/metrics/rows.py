@@ -59,6 +59,20 @@ class OperatorRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingRow:
+    """Where an operator's backlog waited at the end of an interval; there is none where nothing waited.
+
+    The rest of the backlog was on its way.
+    """
+
+    number: int
+    operator: str
+    held: int  # by senders, until a replica has room
+    booked: int  # in the replicas' own queues
+    outside: int  # in front of the sources that it reads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastRow:
     """The rate per second expected of one series (a source, or an operator's input) `step` intervals ahead."""
 
@@ -139,6 +153,33 @@ class FaultRow:
     seconds: float | None  # None if the run ended first
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromiseRow:
+    """What a run was to keep to: at most this share of events takes longer than the target."""
+
+    late: float
+    target_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LateRow:
+    """Of the events that left in an interval (its `latency_count`): how many had taken longer than the target."""
+
+    number: int
+    late: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SteeringRow:
+    """An order that a person gave the run while it went on: when, who, and what, as `control.orders` has it."""
+
+    sequence: int
+    time_s: float  # by the run's clock
+    given_at: str  # ISO 8601
+    who: str
+    order: Mapping[str, object]
+
+
 @dataclass(frozen=True, slots=True)
 class LevelRows:
     """What an interval shows of the workers: how they are, and what is new of managers and pauses."""
@@ -158,4 +199,6 @@ class IntervalRecord:
     decisions: tuple[DecisionRow, ...] = ()
     timetables: tuple[TimetableRow, ...] = ()
     levels: LevelRows = LevelRows()
+    waiting: tuple[WaitingRow, ...] = ()
+    lateness: tuple[LateRow, ...] = ()
     faults: tuple[FaultRow, ...] = ()  # that are over since the interval before

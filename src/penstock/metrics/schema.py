@@ -1,7 +1,7 @@
 """The store's tables, made from the row classes: a column for each field, under the same name.
 
-Version 2 added the table `timetables`, version 3 `workers`, `managers` and `pauses`, version 4 `faults`; the others
-stay as they were.
+Version 2 added the table `timetables`, version 3 `workers`, `managers` and `pauses`, version 4 `faults`, version 5
+`waiting`, version 6 `steering`, version 7 `promises` and `lateness`; the others stay as they were.
 """
 
 from __future__ import annotations
@@ -17,19 +17,26 @@ from penstock.metrics.rows import (
     FaultRow,
     ForecastRow,
     IntervalRow,
+    LateRow,
     ManagerRow,
     OperatorRow,
     PauseRow,
+    PromiseRow,
     RunRow,
+    SteeringRow,
     TimetableRow,
+    WaitingRow,
     WorkerRow,
 )
 
-VERSION = 4  # grows with every change of the tables
+VERSION = 7  # grows with every change of the tables
 OLDEST = 1  # that lacks nothing but whole tables, which can be added
 WITH_TIMETABLES = 2
 WITH_WORKERS = 3
 WITH_FAULTS = 4
+WITH_WAITING = 5
+WITH_STEERING = 6
+WITH_PROMISES = 7
 
 _TYPES: dict[type, sa.types.TypeEngine[Any]] = {
     int: sa.BigInteger(),
@@ -69,3 +76,7 @@ workers = _table("workers", WorkerRow, "number", "worker")
 managers = _table("managers", ManagerRow, "sequence")
 pauses = _table("pauses", PauseRow, "time_s", "why")
 faults = _table("faults", FaultRow, "number")
+waiting = _table("waiting", WaitingRow, "number", "operator")
+steering = _table("steering", SteeringRow, "sequence")
+promises = _table("promises", PromiseRow)
+lateness = _table("lateness", LateRow, "number")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.snapshot import Declared
+from penstock.metrics.table import PROCESSED
 
 _UNDECLARED = Declared(())
 Edges = Mapping[str, Mapping[str, float]]  # operator → predecessor → θ_i^p; operators in topological order
@@ -61,14 +62,13 @@ def counted_edges(counters: RunCounters, declared: Mapping[str, Declared]) -> di
     """
     processed: dict[str, float] = dict(counters.sources)
     edges: dict[str, dict[str, float]] = {}
+    totals = counters.table.totals(counters.table.cells)
     for operator, counted in counters.operators.items():
-        received: dict[str, int] = {}
-        done = 0
-        for replica in counted.replicas.values():
-            done += replica.processed
-            for sender, count in replica.received.items():
-                received[sender] = received.get(sender, 0) + count
-        processed[operator] = done
+        senders = counters.table.layout.operators[operator].senders
+        received = dict(zip(senders, totals[operator], strict=False))
+        for sender, held in counted.held_by.items():
+            received[sender] = received.get(sender, 0) + held
+        processed[operator] = totals[operator][PROCESSED]
         told = declared.get(operator)
         shares = {p: told.shares.get(p, 1.0) for p in told.predecessors} if told else {}
         for sender, count in received.items():

@@ -21,9 +21,10 @@ class Declared:
     predecessors: tuple[str, ...]  # operators or sources
     execution_time_s: float | None = None
     shares: Mapping[str, float] = field(default_factory=dict)
+    keyed: bool = False  # which replica gets an event follows from its key
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # nobody changes one; but to freeze it takes most of the time of making it
 class OperatorLoad:
     """What one operator received and did in an interval, and what waits for it at the end.
 
@@ -50,6 +51,14 @@ class OperatorLoad:
     declared_shares: Mapping[str, float] = field(default_factory=dict)  # by predecessor
     state_bytes: int = 0  # of all replicas together, about
     there: tuple[int, ...] | None = None  # the replicas of the pool, if they are known; else the first so many
+    held: int = 0  # of the backlog: what senders keep until a replica has room
+    outside: int = 0  # of the backlog: what waits in front of the sources that it reads
+    keyed: bool = False  # which replica gets an event follows from its key
+
+    @property
+    def booked(self) -> int:
+        """Of the backlog: what waits in the replicas' own queues."""
+        return sum(self.queued_by.values())
 
     @property
     def received(self) -> int:
@@ -70,6 +79,7 @@ class IntervalLatency:
     mean_ms: float = math.nan
     p50_ms: float = math.nan
     p99_ms: float = math.nan
+    late: int | None = None  # how many took longer than the target, where there is one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +98,7 @@ class Snapshot:
     incomplete: Mapping[str, str] = field(default_factory=dict)
     source_output: float = 0.0  # source events that left the topology
     latency: IntervalLatency = IntervalLatency()
+    surge: Mapping[str, float] = field(default_factory=dict)  # after a jump: rates since, by source, per second
 
     @property
     def entered(self) -> int:

@@ -14,7 +14,7 @@ SQLite by default (a file, in WAL mode: readable while a run writes), PostgreSQL
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,11 +31,15 @@ from penstock.metrics.rows import (
     ForecastRow,
     IntervalRecord,
     IntervalRow,
+    LateRow,
     ManagerRow,
     OperatorRow,
     PauseRow,
+    PromiseRow,
     RunRow,
+    SteeringRow,
     TimetableRow,
+    WaitingRow,
     WorkerRow,
 )
 
@@ -51,6 +55,10 @@ Row = TypeVar(
     ManagerRow,
     PauseRow,
     FaultRow,
+    WaitingRow,
+    SteeringRow,
+    PromiseRow,
+    LateRow,
 )
 
 _CONNECT_TIMEOUT_S = 5
@@ -106,11 +114,13 @@ class Store:
                 return None
             return connection.scalar(sa.select(schema.schema_version.c.version))
 
-    def start_run(self, run: RunRow) -> None:
-        """Enter a new run; its name must be new."""
+    def start_run(self, run: RunRow, promise: PromiseRow | None = None) -> None:
+        """Enter a new run, and what it promises; its name must be new."""
         try:
             with self._engine.begin() as connection:
                 connection.execute(schema.runs.insert().values(dataclasses.asdict(run)))
+                if promise is not None:
+                    connection.execute(schema.promises.insert().values(run=run.run, **_values(promise)))
         except sa.exc.IntegrityError:
             raise InputError(f"store {self}: a run's name must be new; got {run.run!r}") from None
 
@@ -132,12 +142,18 @@ class Store:
             (schema.managers, record.levels.managers),
             (schema.pauses, record.levels.pauses),
             (schema.faults, record.faults),
+            (schema.waiting, record.waiting),
+            (schema.lateness, record.lateness),
         )
         self._insert(run, parts)
 
     def write_faults(self, run: str, faults: Iterable[FaultRow]) -> None:
         """Enter faults that no interval has."""
         self._insert(run, ((schema.faults, faults),))
+
+    def write_order(self, run: str, order: SteeringRow) -> None:
+        """Enter an order that was given."""
+        self._insert(run, ((schema.steering, (order,)),))
 
     def _insert(self, run: str, parts: Iterable[tuple[sa.Table, Iterable[Any]]]) -> None:
         with self._engine.begin() as connection:
@@ -199,6 +215,35 @@ class Store:
         if self.version < schema.WITH_FAULTS:
             return []
         return self._read(FaultRow, _of_run(schema.faults, run))
+
+    def waiting(self, run: str) -> list[WaitingRow]:
+        """Where a run's backlog waited; nothing in a store from before that was kept."""
+        if self.version < schema.WITH_WAITING:
+            return []
+        return self._read(WaitingRow, _of_run(schema.waiting, run))
+
+    def promise(self, run: str) -> PromiseRow | None:
+        """What a run promised, if the store knows."""
+        if self.version < schema.WITH_PROMISES:
+            return None
+        return next(iter(self._read(PromiseRow, _of_run(schema.promises, run))), None)
+
+    def lateness(self, run: str) -> list[LateRow]:
+        """How many events were late in each interval of a run; nothing in a store from before that was kept."""
+        if self.version < schema.WITH_PROMISES:
+            return []
+        return self._read(LateRow, _of_run(schema.lateness, run))
+
+    def steering(self, run: str) -> list[SteeringRow]:
+        """The orders that a run was given, in order; none in a store from before they were kept."""
+        if self.version < schema.WITH_STEERING:
+            return []
+        return self._read(SteeringRow, _of_run(schema.steering, run))
+
+    def select(self, query: sa.Select[Any]) -> Sequence[Any]:
+        """The rows that a query finds in the tables of `schema`: for who wants a part of a run, or sums over it."""
+        with self._engine.connect() as connection:
+            return connection.execute(query).all()
 
     @property
     def _has_workers(self) -> bool:

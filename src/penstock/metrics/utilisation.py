@@ -50,8 +50,10 @@ def booked(load: OperatorLoad, active: Iterable[int], interval_s: float, senders
     >>> booked(load, (0, 1), interval_s=1.0)
     Utilisation(by_replica={0: 0.2, 1: 0.0}, step=0.02)
     """
-    rounds = {replica: count // senders * senders for replica, count in load.queued_by.items()}
-    return _measured(rounds, load.execution_time_s, active, interval_s)
+    if load.execution_time_s is None:
+        return None
+    step, queued = load.execution_time_s / interval_s, load.queued_by.get
+    return Utilisation({one: min(1.0, queued(one, 0) // senders * senders * step) for one in active}, step)
 
 
 MEASURES: Mapping[str, Measure] = {"booked": booked, "used": used}

@@ -14,13 +14,13 @@ def test_nothing_is_known_before_the_first_event():
 
 
 def test_the_first_events_are_the_benchmark():
-    times = ExecutionTimes(half_life=1e9)
+    times = ExecutionTimes(half_life_s=1e9)
     times.learn("a", 1.0, 100)
     assert times.learn("a", 3.0, 100) == pytest.approx(0.02)
 
 
 def test_a_declared_time_holds_at_first_and_gives_way_to_measurements():
-    times = ExecutionTimes({"a": 0.1}, half_life=1)
+    times = ExecutionTimes({"a": 0.1}, half_life_s=1)
     assert times.estimate_s("a") == pytest.approx(0.1)
     for _ in range(10):
         times.learn("a", 1.0, 100)
@@ -28,7 +28,7 @@ def test_a_declared_time_holds_at_first_and_gives_way_to_measurements():
 
 
 def test_it_follows_a_change_with_the_half_life():
-    times = ExecutionTimes(half_life=2)
+    times = ExecutionTimes(half_life_s=2)
     for _ in range(50):
         times.learn("a", 1.0, 100)
     for _ in range(2):
@@ -37,7 +37,7 @@ def test_it_follows_a_change_with_the_half_life():
 
 
 def test_an_interval_with_many_events_weighs_more():
-    times = ExecutionTimes(half_life=1e9)
+    times = ExecutionTimes(half_life_s=1e9)
     times.learn("a", 9.0, 900)
     assert times.learn("a", 10.0, 100) == pytest.approx(0.019)
 
@@ -51,7 +51,7 @@ def test_nonsense_changes_nothing(busy_s, processed):
 
 
 def test_idle_intervals_do_not_wear_it_out():
-    times = ExecutionTimes(half_life=1)
+    times = ExecutionTimes(half_life_s=1)
     times.learn("a", 1.0, 100)
     for _ in range(10_000):
         times.learn("a", 0.0, 0)
@@ -76,5 +76,5 @@ def test_a_declared_time_is_above_zero(time_s):
 
 
 def test_half_life_is_above_zero():
-    with pytest.raises(InputError, match="half_life must be above 0"):
-        ExecutionTimes(half_life=0)
+    with pytest.raises(InputError, match="half_life_s must be above 0"):
+        ExecutionTimes(half_life_s=0)

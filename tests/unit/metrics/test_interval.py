@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from penstock.errors import InputError
-from penstock.metrics.counters import OperatorCounters, ReplicaCounters, RunCounters
+from penstock.metrics.counters import OperatorCounters, ReplicaCounters, RunCounters, held_by
 from penstock.metrics.interval import IntervalRules, difference
 from penstock.metrics.latency import LatencyHistogram
 from penstock.metrics.snapshot import Declared
@@ -210,3 +211,65 @@ def test_td_must_be_a_length(td_s):
 def test_tolerance_must_exceed_one():
     with pytest.raises(InputError, match="tolerance must be above 1; got 1"):
         IntervalRules(1.0, tolerance=1)
+
+
+def waiting(held, received, *, processed=0, backlog=0, queued=0):
+    """One operator that two senders send to, and what they hold for it."""
+    replica = ReplicaCounters(received=received, processed=processed, queued=queued)
+    return OperatorCounters({0: replica}, (0,), 4, backlog, held_by=held)
+
+
+def test_what_waits_is_told_apart_and_sums_up_to_the_backlog():
+    one = RunCounters(0.0, {"in": 0}, {"a": waiting({}, {"in": 0})})
+    two = RunCounters(1.0, {"in": 90}, {"a": waiting({"in": 50}, {"in": 40}, processed=30, backlog=60, queued=10)})
+    load = difference(one, replace(two, lag={"in": 7}), IntervalRules(1.0, DECLARED)).operators["a"]
+    assert (load.held, load.booked, load.outside, load.backlog) == (50, 10, 7, 67)
+
+
+def test_what_senders_hold_came_in_the_interval_in_which_it_was_sent():
+    """Else an operator that is late would seem to receive no more than it can do."""
+    states = [
+        waiting({"in": 10}, {"in": 40, "b": 5}),
+        waiting({"in": 60, "b": 3}, {"in": 70, "b": 5}),
+        waiting({"b": 1}, {"in": 130, "b": 8}),
+    ]
+    seen = [RunCounters(float(n), {"in": 0}, {"a": one}) for n, one in enumerate(states)]
+    first, second = (difference(*pair, IntervalRules(1.0)).operators["a"] for pair in pairwise(seen))
+    assert first.received_by == {"in": 80, "b": 3}
+    assert second.received_by == {"in": 0, "b": 1}
+
+
+def test_held_is_counted_by_receiver_and_sender():
+    slot, replicas = ReplicaCounters(held={"a": 3, "b": 0}), [ReplicaCounters(held={"b": 2})] * 2
+    assert held_by({"in": [slot], "a": replicas}) == {"a": {"in": 3}, "b": {"a": 4}}
+    slot.add(ReplicaCounters(held={"a": 1, "c": 5}))
+    assert slot.held == {"a": 4, "b": 0, "c": 5}
+
+
+@pytest.mark.parametrize(
+    ("td_s", "length_s", "trusted"),
+    [
+        (5.0, 2.4, False),
+        (5.0, 2.6, True),
+        (5.0, 10.1, False),
+        (0.2, 0.65, True),
+        (0.2, 0.75, False),
+        (0.2, 0.05, False),
+    ],
+)
+def test_lengths_that_are_trusted(td_s, length_s, trusted):
+    """A short interval is soon half a second late on a busy machine, and is no reason to distrust all numbers."""
+    assert IntervalRules(td_s).trusts(length_s) == trusted
+
+
+def test_an_interval_that_was_cut_short_on_purpose_is_trusted():
+    one, two = (RunCounters(time_s, {"in": count}, {}) for time_s, count in ((0.0, 0), (0.3, 30)))
+    assert difference(one, two, IntervalRules(5.0)).incomplete
+    seen = difference(one, two, IntervalRules(5.0), cut=True)
+    assert (seen.incomplete, seen.interval_s, seen.td_s) == ({}, 0.3, 5.0)
+    assert difference(two, one, IntervalRules(5.0), cut=True).incomplete
+
+
+@pytest.mark.parametrize(("td_s", "oldest_s"), [(0.2, 0.25), (1.0, 0.5), (3.0, 1.5), (9.0, 2.0)])
+def test_numbers_are_stale_after_half_an_interval(td_s, oldest_s):
+    assert IntervalRules(td_s).oldest_s == oldest_s

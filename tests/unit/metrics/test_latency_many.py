@@ -19,3 +19,11 @@ def test_many_at_once_are_the_same_as_one_by_one(latencies_ms: list[float]) -> N
     for q in (0.1, 0.5, 0.99):
         if latencies_ms:
             assert together.percentile_ms(q) == pytest.approx(apart.percentile_ms(q), rel=0.06)
+
+
+def test_several_alike_count_as_so_many() -> None:
+    several, one_by_one = LatencyHistogram(), LatencyHistogram()
+    several.add(12.5, 40)
+    for _ in range(40):
+        one_by_one.add(12.5)
+    assert several == one_by_one

@@ -13,6 +13,7 @@ from penstock.errors import InputError
 from penstock.metrics.recorder import Recorder
 from penstock.metrics.rows import IntervalRecord, IntervalRow, RunRow
 from penstock.metrics.store import Store
+from tests.waiting import until
 
 FULL = OperationalError("INSERT", {}, Exception("database or disk is full"))
 
@@ -28,13 +29,6 @@ class Flaky:
         if self.error:
             raise self.error
         self.written.append(record)
-
-
-def wait_for(condition):
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 def test_records_are_written_in_order():
@@ -53,10 +47,10 @@ def test_a_store_that_fails_for_a_while_loses_nothing(caplog):
     recorder = Recorder(store, retry_s=0.005)
     for number in range(5):
         recorder.record(number)
-    wait_for(lambda: recorder.state.failing == "database or disk is full")
+    until(lambda: recorder.state.failing == "database or disk is full")
     time.sleep(0.05)
     store.error = None
-    wait_for(lambda: recorder.state.written == 5)
+    until(lambda: recorder.state.written == 5)
     recorder.close()
     assert store.written == list(range(5))
     assert [one.message for one in caplog.records] == [
@@ -71,10 +65,10 @@ def test_beyond_the_capacity_the_oldest_are_lost_and_counted(caplog):
     recorder = Recorder(store, capacity=3, retry_s=0.005)
     for number in range(10):
         recorder.record(number)
-    wait_for(lambda: recorder.state.failing)
+    until(lambda: recorder.state.failing)
     assert (recorder.state.waiting, recorder.state.lost) == (3, 7)
     store.error = None
-    wait_for(lambda: recorder.state.written == 3)
+    until(lambda: recorder.state.written == 3)
     assert recorder.close().lost == 7
     assert store.written == [7, 8, 9]
     assert "the store can be written again; 7 intervals were lost" in caplog.messages
@@ -137,7 +131,7 @@ def test_a_record_pushed_out_while_it_is_being_written_counts_once():
 def test_closing_a_failing_store_tries_once_more_and_says_what_is_lost():
     recorder = Recorder(Flaky(FULL), retry_s=30)
     recorder.record(0)
-    wait_for(lambda: recorder.state.failing)
+    until(lambda: recorder.state.failing)
     start = time.monotonic()
     assert recorder.close().lost == 1
     assert time.monotonic() - start < 20  # it does not wait for the next try
@@ -162,11 +156,11 @@ def test_a_full_disk_under_a_real_store(tmp_path):
         recorder = Recorder(lambda record: store.write("r", record), retry_s=0.01)
         for number in range(60):
             recorder.record(long_record(number))
-        wait_for(lambda: recorder.state.failing)
+        until(lambda: recorder.state.failing)
         assert recorder.state.failing == "database or disk is full"
         limit["pages"] = 10_000
         store.close()
-        wait_for(lambda: recorder.state.written == 60)
+        until(lambda: recorder.state.written == 60)
         assert recorder.close().lost == 0
         assert [row.number for row in store.intervals("r")] == list(range(60))
 

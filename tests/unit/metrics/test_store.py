@@ -19,12 +19,16 @@ from penstock.metrics.rows import (
     ForecastRow,
     IntervalRecord,
     IntervalRow,
+    LateRow,
     LevelRows,
     ManagerRow,
     OperatorRow,
     PauseRow,
+    PromiseRow,
     RunRow,
+    SteeringRow,
     TimetableRow,
+    WaitingRow,
     WorkerRow,
 )
 from penstock.metrics.store import Store
@@ -55,7 +59,7 @@ def run(store):
         started_at="2026-01-01T00:00:00Z",
         settings={"pool": 8, "grouping": "load_balancing"},
     )
-    store.start_run(row)
+    store.start_run(row, PromiseRow(late=0.01, target_ms=2000.0))
     return row
 
 
@@ -92,6 +96,8 @@ def record(number, operators=2):
         ),
         levels=levels(number),
         faults=(FaultRow(number=number, time_s=5.0 * number, cause="a worker was killed", deaths=1, seconds=2.5),),
+        lateness=(LateRow(number=number, late=3),),
+        waiting=tuple(WaitingRow(number=number, operator=name, held=4, booked=2, outside=1) for name in names),
     )
 
 
@@ -154,6 +160,27 @@ def test_what_was_written_is_read(store, run):
     assert store.managers(run.run) == list(one.levels.managers)
     assert store.pauses(run.run) == list(one.levels.pauses)
     assert store.faults(run.run) == list(one.faults)
+    assert store.waiting(run.run) == list(one.waiting)
+    assert store.lateness(run.run) == list(one.lateness)
+    assert store.promise(run.run) == PromiseRow(late=0.01, target_ms=2000.0)
+    assert store.promise("another") is None
+
+
+def order(number):
+    return SteeringRow(
+        sequence=number,
+        time_s=5.0 * number,
+        given_at="2026-01-01T00:00:00Z",
+        who="Ana (127.0.0.1)",
+        order={"order": "hold", "operator": "clean", "replicas": number + 1},
+    )
+
+
+def test_orders_are_read_as_they_were_given(store, run):
+    for number in (2, 1):
+        store.write_order(run.run, order(number))
+    assert store.steering(run.run) == [order(1), order(2)]
+    assert store.steering("another") == []
 
 
 def test_rows_come_in_order_and_one_operator_alone(store, run):
@@ -261,27 +288,37 @@ class TestSqlite:
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("UPDATE schema_version SET version = 99")
             connection.commit()
-        with pytest.raises(InputError, match="tables must be of version 1 to 4; got 99"):
+        with pytest.raises(InputError, match="tables must be of version 1 to 7; got 99"):
             Store(path)
 
-    @pytest.mark.parametrize("version", [1, 2, 3])
+    @pytest.mark.parametrize("version", [1, 2, 3, 4, 5, 6])
     def test_a_store_of_an_older_version(self, version, tmp_path):
         """A reader leaves it as it is; a run that writes to it adds what it lacks, and loses nothing."""
         path = old_store(tmp_path / "metrics.sqlite", version)
         before, kept, workers = path.read_bytes(), 4 * (version >= 2), version >= 3
         with closing(Store(str(path), must_exist=True)) as reader:
             assert (reader.version, len(reader.intervals("r")), len(reader.timetables("r"))) == (version, 1, kept)
-            assert (len(reader.workers("r")), len(reader.pauses("r")), reader.faults("r")) == (2 * workers, workers, [])
+            assert (len(reader.workers("r")), len(reader.pauses("r")), len(reader.faults("r"))) == (
+                2 * workers,
+                workers,
+                version >= 4,
+            )
+            assert (len(reader.waiting("r")), reader.steering("r")) == (2 * (version >= 5), [])
+            assert (reader.promise("r"), reader.lateness("r")) == (None, [])
         assert path.read_bytes() == before
         with closing(Store(str(path))) as store:
             store.write("r", record(1))
+            store.write_order("r", order(1))
             assert [row.number for row in store.intervals("r")] == [0, 1]
             assert {row.number for row in store.timetables("r")} == ({0, 1} if kept else {1})
             assert {row.number for row in store.workers("r")} == ({0, 1} if workers else {1})
         with closing(Store(str(path), must_exist=True)) as reader:
-            assert (reader.version, len(reader.timetables("r"))) == (4, kept + 4)
+            assert (reader.version, len(reader.timetables("r"))) == (7, kept + 4)
             assert (len(reader.workers("r")), len(reader.managers("r"))) == (2 + 2 * workers, 2 + 2 * workers)
-            assert (len(reader.pauses("r")), len(reader.faults("r"))) == (1 + workers, 1)
+            assert (len(reader.pauses("r")), len(reader.faults("r"))) == (1 + workers, 1 + (version >= 4))
+            assert [row.number for row in reader.waiting("r")] == [*([0, 0] if version >= 5 else []), 1, 1]
+            assert reader.steering("r") == [order(1)]
+            assert (reader.promise("r"), reader.lateness("r")) == (None, [LateRow(number=1, late=3)])
 
     @pytest.mark.parametrize("place", ["sqlite://", "sqlite:///:memory:"])
     def test_memory_is_refused(self, place):
@@ -290,7 +327,15 @@ class TestSqlite:
 
 
 WORKERS = ("workers", "managers", "pauses")
-LATER_TABLES = {1: ("timetables", *WORKERS, "faults"), 2: (*WORKERS, "faults"), 3: ("faults",)}
+LATEST = ("faults", "waiting", "steering", "promises", "lateness")
+LATER_TABLES = {
+    1: ("timetables", *WORKERS, *LATEST),
+    2: (*WORKERS, *LATEST),
+    3: LATEST,
+    4: LATEST[1:],
+    5: LATEST[2:],
+    6: LATEST[3:],
+}
 
 
 def old_store(path, version):
