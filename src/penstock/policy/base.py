@@ -93,6 +93,27 @@ class PlansAhead(Protocol):
     horizon: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supply:
+    """What workers are like: the slots of one, how long one takes to join, and how many there may be (None: any).
+
+    `seats`: slots that are taken by others than replicas, as sources do.
+    """
+
+    slots: int
+    joining_s: float
+    seats: int = 0
+    most: int | None = None
+
+
+@runtime_checkable
+class SizesWorkers(Protocol):
+    """A policy that also says how many slots there should be when a worker that is asked for now has joined."""
+
+    def slots_ahead(self, supply: Supply) -> tuple[int, str] | None:
+        """Slots, and why; None as long as it does not know."""
+
+
 @runtime_checkable
 class Careful(Protocol):
     """A policy that plans ahead and also asks for the quantile of this level; None for none."""
@@ -124,8 +145,10 @@ def name_of(policy: str | Policy) -> str:
     return repr(policy) if described else type(policy).__name__
 
 
-def initial_replicas(policy: Policy, pools: Mapping[str, int], td_s: float) -> dict[str, int]:
+def initial_replicas(policy: Policy, pools: Mapping[str, int], td_s: float, slots: int | None = None) -> dict[str, int]:
     """What the policy wants before the first interval, inside any guards and within the pools; else 1 each.
+
+    One that sizes workers as well begins with the `slots` that there are, shared by need.
 
     >>> from penstock.policy.guards import guarded
     >>> from penstock.policy.static import Static
@@ -134,7 +157,32 @@ def initial_replicas(policy: Policy, pools: Mapping[str, int], td_s: float) -> d
     """
     starts = next((one for one in inside(policy) if isinstance(one, Starts)), None)
     wanted = starts.initial(pools, td_s) if starts else {}
-    return {name: max(1, min(pool, wanted.get(name, 1))) for name, pool in pools.items()}
+    first = {name: max(1, min(pool, wanted.get(name, 1))) for name, pool in pools.items()}
+    grows = any(isinstance(one, SizesWorkers) for one in inside(policy))
+    if slots is None or sum(first.values()) <= slots or not grows:
+        return first
+    return share_slots(first, dict.fromkeys(first, 1), slots)
+
+
+def share_slots(wanted: Mapping[str, int], floor: Mapping[str, int], slots: int) -> dict[str, int]:
+    """Divide slots in proportion to what each wants beyond its floor; the largest remainders get what is left.
+
+    Where not even the floors fit, everyone gets the floor.
+
+    >>> share_slots({"a": 2, "b": 9, "c": 5}, {"a": 1, "b": 1, "c": 1}, 9)
+    {'a': 1, 'b': 5, 'c': 3}
+    """
+    free = slots - sum(floor.values())
+    beyond = {name: count - floor[name] for name, count in wanted.items()}
+    need = sum(beyond.values())
+    if free <= 0 or need <= 0:
+        return dict(floor)
+    exact = {name: min(1.0, free / need) * count for name, count in beyond.items()}
+    given = {name: floor[name] + int(part) for name, part in exact.items()}
+    left = min(free, need) - sum(int(part) for part in exact.values())
+    for name in sorted(exact, key=lambda name: (int(exact[name]) - exact[name], -beyond[name]))[:left]:
+        given[name] += 1
+    return given
 
 
 def decisions(snapshot: Snapshot, plan: Plan) -> tuple[Decision, ...]:

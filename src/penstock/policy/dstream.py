@@ -35,7 +35,7 @@ class DStream:
     >>> busy = load("clean", {"in": 6000}, execution_time_s=0.02, replicas=2)
     >>> plan = DStream().plan(snapshot({"in": 6000}, [busy], interval_s=60.0, td_s=60.0))
     >>> plan.targets["clean"].replicas, plan.targets["clean"].reason
-    (3, "its events took 1 of its replicas' time in the last 60 s; at 0.9 or more: adds 1")
+    (3, "its events took 1 of its replicas' time in the last 60 s, at 0.9 or more: adds 1")
 
     Apache Spark, `ExecutorAllocationManager` of Spark Streaming: 60 s, 0.9 and 0.3 are its defaults.
     """
@@ -82,7 +82,7 @@ class DStream:
         seen = f"its events took {ratio:.3g} of its replicas' time in the last {self._length_s:.4g} s"
         if ratio >= self.up:
             more = max(1, math.floor(ratio + 0.5))
-            return Target(replicas + more, f"{seen}; at {self.up:g} or more: adds {more}")
+            return Target(replicas + more, f"{seen}, at {self.up:g} or more: adds {more}")
         if ratio <= self.down and replicas > 1:
-            return Target(replicas - 1, f"{seen}; at {self.down:g} or less: removes 1")
+            return Target(replicas - 1, f"{seen}, at {self.down:g} or less: removes 1")
         return Target(replicas, f"{seen}: keeps {replicas}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from penstock.common.checks import at_least, choice, positive, share
@@ -16,9 +17,12 @@ from penstock.policy.base import Plan, Target
 from penstock.policy.parts.busy import TrueRates
 from penstock.policy.parts.expected import Shares, distrusted, kept
 from penstock.policy.parts.window import Largest, merged
+from penstock.policy.workload import Workload
 
 _LEAST_FACTOR = 0.4  # a scale-in takes away at most 60 %
 _ROUNDING = 1e-9
+_OBSERVATIONS = 2  # of what replicas do while they catch up, at least
+_SWITCH = 0.15  # so much more than that is not believed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +31,8 @@ class FlinkSettings:
 
     It aims for `target_utilisation` and acts when an operator's utilisation would be outside `u_min` to `u_max`. A
     backlog is to be gone after `catch_up_s`, with what a restart of `restart_s` adds to it. Averages are over
-    `window_s`; after a change it waits `stabilisation_s`; a scale-in waits `down_interval_s`.
+    `window_s`; after a change it waits `stabilisation_s`; a scale-in waits `down_interval_s`. A backlog of more than
+    `backlog_lag_s` is worked off before anything scales in, and one of `observed_lag_s` shows what replicas can do.
     """
 
     target_utilisation: float = 0.7
@@ -38,6 +43,8 @@ class FlinkSettings:
     window_s: float = 900.0
     stabilisation_s: float = 300.0
     down_interval_s: float = 3600.0
+    backlog_lag_s: float = 300.0
+    observed_lag_s: float = 30.0
 
     def __post_init__(self) -> None:
         for name in ("target_utilisation", "u_max", "u_min"):
@@ -50,39 +57,45 @@ class FlinkSettings:
                 check = positive if field.name == "window_s" else at_least
                 check("policy 'flink'", field.name, getattr(self, field.name))
 
-    def capacity(self, target: float, backlog: float, utilisation: float) -> float:
+    def capacity(self, target: float, backlog: float, utilisation: float, *, restart: bool = True) -> float:
         """Events per second that it takes to run at a utilisation, catch up with the backlog and bear a restart.
 
             capacity(u) = backlog / catch_up + target · restart / catch_up + target / u
 
-        Without a time to catch up the first two terms are 0.
+        Without a time to catch up the first two terms are 0, and with `restart` off the second is.
 
-        >>> FlinkSettings(catch_up_s=100, restart_s=10).capacity(target=70, backlog=200, utilisation=0.7)
+        >>> settings = FlinkSettings(catch_up_s=100, restart_s=10)
+        >>> settings.capacity(target=70, backlog=200, utilisation=0.7)
         109.0
+        >>> settings.capacity(target=70, backlog=200, utilisation=0.7, restart=False)
+        102.0
         """
         at_utilisation = target / utilisation
         if self.catch_up_s == 0:
             return at_utilisation
-        return (backlog + target * self.restart_s) / self.catch_up_s + at_utilisation
+        missed = target * self.restart_s if restart else 0.0
+        return (backlog + missed) / self.catch_up_s + at_utilisation
 
 
 SETTINGS = {
     "default": FlinkSettings(),
-    "short": FlinkSettings(window_s=60, stabilisation_s=10, down_interval_s=300, catch_up_s=120, restart_s=30),
+    "short": FlinkSettings(window_s=60, stabilisation_s=10, down_interval_s=300, catch_up_s=120, restart_s=0),
 }
 
 
 class Flink:
     """Flink's autoscaler: replicas for a target utilisation, from the true rates over a window of intervals.
 
-        true rate_i   = in rate_i / busy share_i
+        true rate_i   = in rate_i / busy share_i, or what it did while it caught up if that is 13 % less
         target_i      = in rate_i + d(backlog_i)/dt where a source feeds it; below, Σ_p target_p · θ_i^p
         capacity_i(u) = backlog_i / catch_up + target_i · restart / catch_up + target_i / u
         r_i           = ⌈replicas_i · max(0.4, capacity_i(0.7) / true rate_i)⌉
 
-    It acts only if an operator that would change has a true rate outside [capacity(u_max), capacity(u_min)]. A
-    scale-in waits until it was wished for `down_interval_s`, and goes to the largest wish in that time. After any
-    change of replicas, and at the start, it looks at nothing for `stabilisation_s`, and the window begins anew.
+    It acts only if an operator that would change has a true rate below capacity(u_max), without the restart, or above
+    capacity(u_min). While an operator at a source has more than `backlog_lag_s` to catch up with, u_max is 1 and none
+    is above. A scale-in waits until it was wished for `down_interval_s`, and goes to the largest wish in that time.
+    After any change of replicas, and at the start, it looks at nothing for `stabilisation_s`, and the window begins
+    anew.
 
     A backlog counts for its operator and, times the shares, for all below: Flink's back pressure would keep these
     events at the source. Flink also waits until the window is full; here it decides on what the window has.
@@ -124,7 +137,8 @@ class Flink:
         self._trim(snapshot.time_s)
         if not self._window:
             return _nothing(snapshot, f"no complete interval in the last {self.settings.window_s:g} s")
-        return self._decide(snapshot, self._needs())
+        needs = self._needs()
+        return self._decide(snapshot, needs, self._bounds(needs))
 
     def _look(self, snapshot: Snapshot) -> None:
         """Begin anew where the replicas are others than in the snapshot before, or the clock went back."""
@@ -151,20 +165,38 @@ class Flink:
             before, window = window[0], window[1:] or window
         seen = merged(window)
         edges, rates = self._shares.learn(seen), self._rates.learn(seen)
+        rates = {name: _believed(rate, self._observed(name, window)) for name, rate in rates.items()}
         targets = propagate({name: _from_sources(load, seen, before) for name, load in seen.operators.items()}, edges)
         backlogs = propagate({name: load.backlog for name, load in seen.operators.items()}, edges)
-        return {name: _Need(targets[name], backlogs[name], rates[name]) for name in seen.operators}
+        return {
+            name: _Need(targets[name], backlogs[name], rates[name], _lag_s(load, seen))
+            for name, load in seen.operators.items()
+        }
 
-    def _decide(self, snapshot: Snapshot, needs: Mapping[str, _Need]) -> Plan:
+    def _observed(self, name: str, window: Sequence[Snapshot]) -> float | None:
+        """What one replica did while its operator, at a source, caught up; None where that was hardly seen."""
+        found = []
+        for seen in window:
+            load = seen.operators.get(name)
+            if load and load.processed and load.replicas and _lag_s(load, seen) >= self.settings.observed_lag_s:
+                found.append(load.processed / seen.interval_s / load.replicas)
+        return sum(found) / len(found) if len(found) >= _OBSERVATIONS else None
+
+    def _bounds(self, needs: Mapping[str, _Need]) -> tuple[float, float]:
+        """The utilisations between which nothing is done."""
+        if any(need.lag_s > self.settings.backlog_lag_s for need in needs.values()):
+            return 0.0, 1.0
+        return self.settings.u_min, self.settings.u_max
+
+    def _decide(self, snapshot: Snapshot, needs: Mapping[str, _Need], bounds: tuple[float, float]) -> Plan:
         """All wishes, if one of them is for an operator outside its bounds."""
         targets = {
             name: distrusted(load, snapshot) or self._wish(load, needs.get(name, _Need()), snapshot)
             for name, load in snapshot.operators.items()
         }
         changes = {name: load for name, load in snapshot.operators.items() if targets[name].replicas != load.replicas}
-        if not any(self._outside(needs[name], load) for name, load in changes.items() if name in needs):
-            bounds = f"{self.settings.u_min:g} to {self.settings.u_max:g}"
-            why = f"no operator that would change is outside a utilisation of {bounds}"
+        if not any(self._outside(needs[name], load, bounds) for name, load in changes.items() if name in needs):
+            why = f"no operator that would change is outside a utilisation of {bounds[0]:g} to {bounds[1]:g}"
             targets |= {name: targets[name].limited(max(1, load.replicas), why) for name, load in changes.items()}
         return Plan(targets)
 
@@ -193,12 +225,10 @@ class Flink:
             return target.limited(largest, f"{largest} is the largest wish of the last {wait_s:g} s")
         return target
 
-    def _outside(self, need: _Need, load: OperatorLoad) -> bool:
-        has = (need.true_rate or 0.0) * max(1, load.replicas)
-        least, most = (
-            self.settings.capacity(need.target, need.backlog, utilisation)
-            for utilisation in (self.settings.u_max, self.settings.u_min)
-        )
+    def _outside(self, need: _Need, load: OperatorLoad, bounds: tuple[float, float]) -> bool:
+        has, (u_min, u_max) = (need.true_rate or 0.0) * max(1, load.replicas), bounds
+        least = self.settings.capacity(need.target, need.backlog, u_max, restart=False)
+        most = self.settings.capacity(need.target, need.backlog, u_min) if u_min else math.inf
         return has < least * (1 - _ROUNDING) or has > most * (1 + _ROUNDING)
 
 
@@ -224,15 +254,24 @@ def make_flink(
     window_s: float | None = None,
     stabilisation_s: float | None = None,
     down_interval_s: float | None = None,
+    backlog_lag_s: float | None = None,
+    observed_lag_s: float | None = None,
+    workload: Workload | None = None,
 ) -> Flink:
     """`flink`, or `flink:short` for the short settings; single ones go before either.
 
-    >>> make_flink("short", restart_s=0).settings.window_s
-    60
+    The short settings bear a restart only where the workload says that a change of replicas takes one.
+
+    >>> make_flink("short").settings.restart_s, make_flink("short", restart_s=30).settings.restart_s
+    (0, 30)
     """
-    # All arguments but the first, where they are given.
-    given = {name: value for name, value in locals().items() if name != "settings" and value is not None}
-    return Flink(replace(SETTINGS[choice("policy 'flink'", "settings", settings, tuple(SETTINGS))], **given))
+    # All arguments but two, where they are given.
+    others = ("settings", "workload")
+    given = {name: value for name, value in locals().items() if name not in (*others, "others") and value is not None}
+    chosen = SETTINGS[choice("policy 'flink'", "settings", settings, tuple(SETTINGS))]
+    if settings == "short" and workload is not None:
+        chosen = replace(chosen, restart_s=workload.restart_s)
+    return Flink(replace(chosen, **given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +281,7 @@ class _Need:
     target: float = 0.0
     backlog: float = 0.0
     true_rate: float | None = None  # per replica
+    lag_s: float = 0.0  # how long what waits takes at the present rate, where a source feeds it
 
     def __str__(self) -> str:
         return f"{self.target:.4g} events per second to process, {self.backlog:.4g} backlog"
@@ -264,6 +304,23 @@ def _from_sources(load: OperatorLoad, seen: Snapshot, before: Snapshot) -> float
     span_s, earlier = seen.time_s - before.time_s, before.operators.get(load.name)
     growth = (load.backlog - earlier.backlog) / span_s if earlier and span_s > 0 else 0.0
     return part * max(0.0, load.processed / seen.interval_s + growth)
+
+
+def _lag_s(load: OperatorLoad, seen: Snapshot) -> float:
+    """How long an operator that a source feeds needs for what waits, at its rate; 0 where that is not known."""
+    at_source = any(sender in seen.source_input for sender in load.received_by)
+    return load.backlog * seen.interval_s / load.processed if at_source and load.processed else 0.0
+
+
+def _believed(by_busy_time: float | None, observed: float | None) -> float | None:
+    """The true rate: by busy time, unless that is far more than was observed.
+
+    >>> _believed(110.0, 100.0), _believed(120.0, 100.0), _believed(120.0, None), _believed(None, 100.0)
+    (110.0, 100.0, 120.0, 100.0)
+    """
+    if observed is None or (by_busy_time is not None and by_busy_time <= observed * (1 + _SWITCH)):
+        return by_busy_time
+    return observed
 
 
 def _nothing(snapshot: Snapshot, why: str) -> Plan:

@@ -15,7 +15,10 @@ from penstock.policy.planning.timetable import Counts, Limits, Prices, checked_p
 class Optimal(Ahead):
     """The timetable of least W that serves the need, by dynamic programming; with a price on lateness, of least sum.
 
-        min_n  W(n) + lateness · Σ max(0, needed_t − working_t)      working_t = min(n_{t−delay}, …, n_t)
+        min_n  W(n) + lateness · Σ short_t      short_t = max(0, needed_t + short_{t−1} − working_t)
+                                                working_t = min(n_{t−delay}, …, n_t)
+
+    What is short in one interval is needed in the next, also where the pool or the delay leaves it undone.
 
     `delay`: intervals until a replica that is ordered works. `lateness`: the price of one replica short for one
     interval; without it a replica is short only where none could be there in time. `replica`, `up`, `down` and
@@ -56,8 +59,9 @@ class Optimal(Ahead):
 
     def draft(self, need: Need, start: int) -> Draft:
         """The optimum within the pool, beside a timetable that follows the need."""
-        plain, prices = need.replicas[1:], self._prices.with_state(self.move, need.state_bytes)
-        timetable = optimal(need.replicas, start, prices, self._limits(need.pool))
+        prices = self._prices.with_state(self.move, need.state_bytes)
+        plain = Limits(most=need.pool).served(need.unbounded[1:], start)
+        timetable = optimal(need.unbounded, start, prices, self._limits(need.pool))
         if self.delay and self.lateness is None:  # it is earlier than the need, and so not to be compared
             return Draft(timetable, plain)
         saved = self._whole(plain, need, start, prices) - self._whole(timetable, need, start, prices)
@@ -71,5 +75,5 @@ class Optimal(Ahead):
         cost = prices.cost(timetable.tolist(), start)
         if not self.lateness:
             return cost
-        short = shortfall(need.replicas, timetable, start, delay=self.delay)
+        short = shortfall(need.unbounded, timetable, start, delay=self.delay)
         return cost + self.lateness * float(short.sum())

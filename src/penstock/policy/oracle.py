@@ -13,14 +13,17 @@ from penstock.metrics.paper import replicas_for
 from penstock.metrics.shares import propagate
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Plan, Target
-from penstock.policy.parts.expected import Expected, Shares, SourceRates, distrusted
+from penstock.policy.parts.expected import Expected, Shares, SourceRates, distrusted, horizon_s, movable
 from penstock.policy.workload import Workload
 
 
 class Oracle:
-    """The bound that no policy beats: PSPS with a perfect forecast, and with all that waits above an operator.
+    """A reference, and no bound: PSPS with a perfect forecast, and with all that waits above an operator.
 
         r_i = ⌈(entering(t, t + td) · θ_i + waiting_i) · et_i / td⌉      waiting_i = q_i + Σ_p θ_i^p · waiting_p
+
+    It knows one interval and rounds up to whole replicas in each, so one that looks further ahead, or is late, may take
+    fewer. The simulator plays it without the limits that others have: no delay, price or cooldown of a change.
 
     With several sources, what enters is split as in the last interval, equally if nothing entered then. An execution
     time that is not measured yet is the workload's.
@@ -36,6 +39,8 @@ class Oracle:
 
     The shares are those of Wladdimiro et al., SBAC-PAD 2022.
     """
+
+    own_windows = True  # short intervals make it no noisier
 
     def __init__(self, workload: Workload) -> None:
         if workload.entering is None:
@@ -61,7 +66,9 @@ class Oracle:
         total = self._entering(snapshot.time_s, snapshot.td_s)
         edges = self._shares.learn(snapshot)
         new = propagate(_split(total, self._rates.learn(snapshot)), edges)
-        waiting = propagate({name: load.backlog for name, load in snapshot.operators.items()}, edges)
+        over_s = horizon_s(snapshot.td_s)  # what waits is worked off evenly until then
+        own = {name: movable(load, over_s) * snapshot.td_s / over_s for name, load in snapshot.operators.items()}
+        waiting = propagate(own, edges)
         targets = {}
         for name, load in snapshot.operators.items():
             expected = Expected(new[name], waiting[name], total)

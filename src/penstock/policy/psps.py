@@ -9,7 +9,7 @@ from penstock.forecast.base import Forecast
 from penstock.metrics.shares import propagate
 from penstock.metrics.snapshot import Snapshot
 from penstock.policy.base import Plan
-from penstock.policy.parts.expected import Expected, Shares, SourceRates, foreseen
+from penstock.policy.parts.expected import Expected, Shares, SourceRates, foreseen, horizon_s, movable
 
 
 class Psps:
@@ -19,7 +19,9 @@ class Psps:
 
     Predicting from λ_G through the shares stops the domino effect: successors are sized for the events that will
     come, in the same step as their predecessors. With several sources the predictions add up. A predecessor that
-    processed nothing leaves its share as it was last known, or as declared.
+    processed nothing leaves its share as it was last known, or as declared. Where it is known what waits at which
+    replica, q_i is only what added replicas can do something about (`movable`). Where td is below a second, a second
+    is planned for: else what waits for a moment would be worked off in a moment, by more replicas the shorter td is.
 
     `predecessor_backlog`: events queued at predecessors count too, times their shares (the papers' future work).
     `use_forecast`: the forecast of λ_G, where there is one, takes the place of its last value (likewise).
@@ -40,6 +42,8 @@ class Psps:
     systems", SBAC-PAD 2022; "PRESPS", COMPAS 2023.
     """
 
+    own_windows = True  # short intervals make it no noisier
+
     def __init__(self, *, predecessor_backlog: bool = False, use_forecast: bool = False) -> None:
         self.predecessor_backlog = flag("policy 'psps'", "predecessor_backlog", predecessor_backlog)
         self.use_forecast = flag("policy 'psps'", "use_forecast", use_forecast)
@@ -54,12 +58,12 @@ class Psps:
         entering, notes = self._entering(snapshot, forecast)
         edges = self._shares.learn(snapshot)
         new = propagate(entering, edges)
-        waiting: Mapping[str, float] = {name: load.backlog for name, load in snapshot.operators.items()}
-        if self.predecessor_backlog:
-            waiting = propagate(waiting, edges)
+        over_s = horizon_s(snapshot.td_s)
+        own = {name: movable(load, over_s) for name, load in snapshot.operators.items()}
+        waiting: Mapping[str, float] = propagate(own, edges) if self.predecessor_backlog else own
         total = sum(entering.values())
         targets = {
-            name: Expected(new[name], waiting[name], total).target(load, snapshot.td_s)
+            name: Expected(new[name], waiting[name], total, load.backlog - own[name]).target(load, over_s)
             for name, load in snapshot.operators.items()
         }
         return Plan(targets, (*notes, *_short_interval(snapshot)))
@@ -68,7 +72,7 @@ class Psps:
         """λ̂_G(t+1) by source: its last value, or the forecast."""
         last = self._rates.learn(snapshot)
         rates, notes = foreseen(last, forecast) if self.use_forecast else (last, ())
-        return {source: rate * snapshot.td_s for source, rate in rates.items()}, notes
+        return {source: rate * horizon_s(snapshot.td_s) for source, rate in rates.items()}, notes
 
 
 def _short_interval(snapshot: Snapshot) -> tuple[str, ...]:

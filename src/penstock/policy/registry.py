@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from penstock.common.named import Named
 from penstock.policy.autoscale_plus import AutoscalePlus
 from penstock.policy.base import Policy
@@ -14,6 +16,7 @@ from penstock.policy.keda import Keda
 from penstock.policy.learning import Learning
 from penstock.policy.optimal import Optimal
 from penstock.policy.oracle import make_oracle
+from penstock.policy.penstock import Penstock
 from penstock.policy.psps import Psps
 from penstock.policy.spea import Spea
 from penstock.policy.srea import Srea
@@ -22,6 +25,7 @@ from penstock.policy.threshold import Threshold
 from penstock.policy.workload import Workload
 
 POLICIES: Named[Policy] = Named("policy")
+POLICIES.register("penstock", Penstock)
 POLICIES.register("psps", Psps)
 POLICIES.register("static", make_static, first="replicas")
 POLICIES.register("oracle", make_oracle)
@@ -41,7 +45,7 @@ POLICIES.register("dstream", DStream, first="every_s")
 
 
 def make_policy(spec: str, **options: object) -> Policy:
-    """A policy from its name and options: `psps`, `psps:predecessor_backlog`, `static:4`, `flink:short`.
+    """A policy from its name and options: `penstock:late=0.05`, `psps:predecessor_backlog`, `static:4`.
 
     `static:peak`, `static:mean` and `oracle` need the option `workload`. Guards are put around it by `guards.guarded`.
 
@@ -56,12 +60,23 @@ def make_policy(spec: str, **options: object) -> Policy:
     return POLICIES.make(spec, **options)
 
 
-def policy_for(spec: str, *, workload: Workload | None = None, forecaster: str | None = None) -> Policy:
+def policy_for(
+    spec: str,
+    *,
+    workload: Workload | None = None,
+    forecaster: str | None = None,
+    promise: Mapping[str, float] | None = None,
+) -> Policy:
     """The policy of that name, with what is known beforehand; with a forecaster, one that can goes by its forecast.
+
+    `promise`: `late` and `target_ms` for those that keep one, unless their name says other ones.
 
     >>> policy_for("psps", forecaster="drift").use_forecast, policy_for("psps:use_forecast=false").use_forecast
     (True, False)
+    >>> policy_for("penstock:late=0.05", promise={"late": 0.01, "target_ms": 500.0})
+    Penstock(late=0.05, target_ms=500)
     """
     takes_workload = "workload" in POLICIES.options(spec.partition(":")[0])
     told = {"workload": workload} if workload is not None and takes_workload else {}
-    return POLICIES.make(spec, {"use_forecast": True} if forecaster is not None else {}, **told)
+    asked: dict[str, object] = {"use_forecast": True} if forecaster is not None else {}
+    return POLICIES.make(spec, {**asked, **(promise or {})}, **told)

@@ -20,6 +20,8 @@ class Static:
     (4, {'clean': 2, 'store': 5})
     """
 
+    own_windows = True  # short intervals make it no noisier
+
     def __init__(self, replicas: int | Mapping[str, int], why: str = "static") -> None:
         counts = [replicas] if isinstance(replicas, int) else replicas.values()
         for count in counts:

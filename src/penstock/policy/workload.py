@@ -10,7 +10,8 @@ from dataclasses import dataclass
 class Workload:
     """What is known of a run beforehand: a trace's rates per second, and each operator's share and execution time.
 
-    `entering` has the events that enter the topology between two times, in seconds on the run's clock.
+    `entering` has the events that enter the topology between two times, in seconds on the run's clock. `restart_s` is
+    how long everything stands still for a change of replicas: 0 where there are pools.
     """
 
     peak_rate: float
@@ -18,3 +19,4 @@ class Workload:
     shares: Mapping[str, float]
     execution_times_s: Mapping[str, float]
     entering: Callable[[float, float], float] | None = None
+    restart_s: float = 0.0

@@ -57,7 +57,7 @@ def test_replicas_that_changed_in_between_count_with_their_time():
     policy.plan(minute(600, replicas=1, length_s=30.0))
     target = policy.plan(minute(600, replicas=3, length_s=30.0)).targets["a"]
     assert target.replicas == 4  # 120 s of work in 30 + 90 s
-    assert target.reason == "its events took 1 of its replicas' time in the last 60 s; at 0.9 or more: adds 1"
+    assert target.reason == "its events took 1 of its replicas' time in the last 60 s, at 0.9 or more: adds 1"
 
 
 def test_an_unknown_execution_time_keeps_the_replicas():

@@ -8,7 +8,11 @@ from hypothesis import strategies as st
 
 from penstock.errors import InputError
 from penstock.policy.flink import SETTINGS, Flink, FlinkSettings, make_flink, scaled
+from penstock.policy.registry import policy_for
+from penstock.simulator import Scenario
+from penstock.simulator.prepare import prepare
 from penstock.testing.loads import load, snapshot
+from penstock.workload import constant
 
 AT_ONCE = {"catch_up_s": 0, "restart_s": 0, "stabilisation_s": 0, "down_interval_s": 0}
 
@@ -51,7 +55,10 @@ def test_the_same_examples_as_snapshots(utilisation, given, wanted):
 
 def test_capacity_for_backlog_and_restart():
     """1200 events in 2 minutes are 10 a second; a restart of 30 s leaves 70 · 30 = 2100, 17.5 a second."""
-    assert SETTINGS["short"].capacity(target=70, backlog=1200, utilisation=0.7) == pytest.approx(10 + 17.5 + 100)
+    settings = make_flink("short", restart_s=30).settings
+    assert settings.capacity(target=70, backlog=1200, utilisation=0.7) == pytest.approx(10 + 17.5 + 100)
+    assert settings.capacity(target=70, backlog=1200, utilisation=0.7, restart=False) == pytest.approx(10 + 100)
+    assert SETTINGS["short"].capacity(target=70, backlog=1200, utilisation=0.7) == pytest.approx(10 + 100)
     assert FlinkSettings(catch_up_s=0).capacity(target=70, backlog=1200, utilisation=0.7) == pytest.approx(100)
 
 
@@ -278,10 +285,59 @@ def test_settings_by_name():
     assert make_flink().settings == FlinkSettings()
     short = make_flink("short").settings
     assert (short.window_s, short.stabilisation_s, short.down_interval_s) == (60, 10, 300)
-    assert (short.catch_up_s, short.restart_s, short.target_utilisation) == (120, 30, 0.7)
-    assert make_flink("short", restart_s=0, u_max=0.9).settings == FlinkSettings(
-        window_s=60, stabilisation_s=10, down_interval_s=300, catch_up_s=120, restart_s=0, u_max=0.9
+    assert (short.catch_up_s, short.restart_s, short.target_utilisation) == (120, 0, 0.7)
+    assert make_flink("short", restart_s=9, u_max=0.9).settings == FlinkSettings(
+        window_s=60, stabilisation_s=10, down_interval_s=300, catch_up_s=120, restart_s=9, u_max=0.9
     )
+
+
+@pytest.mark.parametrize(("actuation", "restart_s"), [("pool", 0.0), ("restart", 20.0), ("restart-lossy", 20.0)])
+def test_the_short_settings_bear_a_restart_where_there_is_one(actuation, restart_s):
+    prepared = prepare(Scenario("dns", constant(5.0, 5.0)).changed(actuation=actuation, restart_s=20.0))
+    short, usual, own = (
+        policy_for(spec, workload=prepared.workload) for spec in ("flink:short", "flink", "flink:short,restart_s=7")
+    )
+    assert (short.settings.restart_s, usual.settings.restart_s, own.settings.restart_s) == (restart_s, 300.0, 7)
+
+
+def test_no_headroom_for_a_restart_is_asked_for_before_it_scales_out():
+    """At a utilisation of 0.95, with 10 s of restart in 100 s: it is below 1, as Flink has it, and nothing is done."""
+    settings = FlinkSettings(**{**AT_ONCE, "catch_up_s": 100, "restart_s": 10})
+    assert Flink(settings).plan(one_operator(10, 95, 100)).replicas == {"a": 10}
+    planned = Flink(settings).plan(one_operator(10, 101, 100)).replicas["a"]
+    assert planned == 16  # once it acts the restart counts: 101 / 0.7 + 10.1
+
+
+def test_nothing_scales_in_while_a_large_backlog_is_worked_off():
+    """At 10 a second 3,010 events are more than 5 minutes' work; b would go from 10 to 4."""
+
+    def both(backlog):
+        loads = [
+            load("a", {"in": 600}, backlog=backlog, busy_share={0: 1.0}, pool=1),
+            load("b", {"a": 600}, replicas=10, busy_share=dict.fromkeys(range(10), 0.01)),
+        ]
+        return snapshot({"in": 600}, loads, time_s=60.0, interval_s=60.0, td_s=60.0)
+
+    settings = FlinkSettings(target_utilisation=1.0, **AT_ONCE)
+    assert Flink(settings).plan(both(2990)).replicas == {"a": 1, "b": 4}
+    plan = Flink(settings).plan(both(3010))
+    assert plan.replicas == {"a": 1, "b": 10}
+    assert plan.targets["b"].reason.endswith("outside a utilisation of 0 to 1")
+
+
+def test_what_replicas_do_while_they_catch_up_is_believed_more_than_busy_times():
+    """10 a second at a busy share of 0.5 say 20; with a minute's work waiting, 10 is all that they can do."""
+
+    def told_after(backlog, observations):
+        policy = Flink(FlinkSettings(**AT_ONCE))
+        for number in range(observations + 1):  # the first is what the backlog grows from
+            seen = one_operator(1, 10, 20, time_s=60.0 * (number + 1), backlog=backlog)
+            reason = told(policy, seen)[1]
+        return reason
+
+    assert "has 20" in told_after(backlog=200, observations=2)
+    assert "has 20" in told_after(backlog=600, observations=1)
+    assert "has 10" in told_after(backlog=600, observations=2)
 
 
 @pytest.mark.parametrize(

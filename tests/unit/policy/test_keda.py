@@ -15,7 +15,7 @@ def at(time_s, backlog, replicas=1, **more):
 
 
 @pytest.mark.parametrize(
-    ("backlog", "replicas"), [(0, 1), (50, 1), (51, 2), (100, 2), (101, 3), (500, 10), (10**6, 10)]
+    ("backlog", "replicas"), [(0, 1), (50, 1), (56, 2), (100, 2), (101, 3), (500, 10), (10**6, 10)]
 )
 def test_one_replica_for_what_one_does_in_five_seconds(backlog, replicas):
     """With 100 ms an event one replica does 50 in 5 s; the pool has 10."""
@@ -25,6 +25,18 @@ def test_one_replica_for_what_one_does_in_five_seconds(backlog, replicas):
 def test_the_pool_is_said():
     reason = Keda().plan(at(0, 600)).targets["a"].reason
     assert reason == "600 events wait, of 100 ms each: 12 replicas do them in 5 s; the pool has 10"
+
+
+@pytest.mark.parametrize(("backlog", "before", "after"), [(220, 4, 4), (221, 4, 5), (450, 10, 10), (449, 10, 9)])
+def test_within_ten_percent_it_keeps_what_is_there(backlog, before, after):
+    """Four replicas are for 200 events and ten for 500; as Kubernetes has it, a tenth more or less changes nothing."""
+    assert Keda(cooldown_s=0).plan(at(0, backlog, replicas=before)).replicas == {"a": after}
+    assert Keda(cooldown_s=0, tolerance=0).plan(at(0, backlog, replicas=before)).replicas == {"a": -(-backlog // 50)}
+
+
+def test_that_it_keeps_them_is_said():
+    reason = Keda().plan(at(0, 210, replicas=4)).targets["a"].reason
+    assert reason.endswith("4.2 replicas do them in 5 s; within 10% of what 4 are for")
 
 
 def test_the_threshold_can_be_set():
@@ -101,5 +113,6 @@ def test_within_the_pool_and_never_below_what_the_backlog_asks_for(steps):
     for pause_s, backlog in steps:
         now_s += pause_s
         planned = policy.plan(at(now_s, backlog, replicas)).replicas["a"]
-        assert min(10, max(1, -(-backlog // 50))) <= planned <= 10
+        kept = abs(backlog / 50 / replicas - 1) <= 0.1 + 1e-9
+        assert (replicas if kept else min(10, max(1, -(-backlog // 50)))) <= planned <= 10
         replicas = planned

@@ -42,9 +42,14 @@ def test_with_a_delay_it_orders_in_time():
 
 
 def test_short_where_that_is_cheaper():
+    """One replica's work of the first interval is done in the second."""
     plan = planned(Optimal(horizon=2, lateness=10_000), (30, 10))
-    assert plan.timetables["a"] == (1, 1)
-    assert plan.targets["a"].reason.endswith("needs 3 (1 to 3 in that time); takes 1, 2 short (saves 16,200)")
+    assert plan.timetables["a"] == (2, 2)
+    assert plan.targets["a"].reason.endswith("needs 3 (1 to 3 in that time); takes 2, 1 short (saves 5,100)")
+
+
+def test_what_the_pool_cannot_do_is_planned_for_later():
+    assert planned(Optimal(horizon=4), (90, 10, 10, 10), pool=4).timetables["a"] == (4, 4, 3, 1)
 
 
 def test_lateness_counts_what_the_pool_can_give():

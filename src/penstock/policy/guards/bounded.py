@@ -8,7 +8,7 @@ from dataclasses import replace
 from penstock.common.checks import whole
 from penstock.forecast.base import Forecast
 from penstock.metrics.snapshot import Snapshot
-from penstock.policy.base import Plan, Policy, Target
+from penstock.policy.base import Plan, Policy, Target, share_slots
 
 
 class Bounded:
@@ -44,27 +44,6 @@ class Bounded:
             if count < wanted[name]:
                 targets[name] = targets[name].limited(count, why)
         return replace(plan, targets=targets, notes=(*plan.notes, _note(total, given, self.slots)))
-
-
-def share_slots(wanted: Mapping[str, int], floor: Mapping[str, int], slots: int) -> dict[str, int]:
-    """Divide slots in proportion to what each wants beyond its floor; the largest remainders get what is left.
-
-    Where not even the floors fit, everyone gets the floor.
-
-    >>> share_slots({"a": 2, "b": 9, "c": 5}, {"a": 1, "b": 1, "c": 1}, 9)
-    {'a': 1, 'b': 5, 'c': 3}
-    """
-    free = slots - sum(floor.values())
-    beyond = {name: count - floor[name] for name, count in wanted.items()}
-    need = sum(beyond.values())
-    if free <= 0 or need <= 0:
-        return dict(floor)
-    exact = {name: min(1.0, free / need) * count for name, count in beyond.items()}
-    given = {name: floor[name] + int(part) for name, part in exact.items()}
-    left = min(free, need) - sum(int(part) for part in exact.values())
-    for name in sorted(exact, key=lambda name: (int(exact[name]) - exact[name], -beyond[name]))[:left]:
-        given[name] += 1
-    return given
 
 
 def _in_pool(target: Target, pool: int) -> Target:

@@ -31,6 +31,8 @@ class Cooldown:
     def plan(self, snapshot: Snapshot, forecast: Forecast | None = None) -> Plan:
         """The wrapped policy's plan, without the changes that come too early."""
         plan = self.policy.plan(snapshot, forecast)
+        if not self.scale_in_s and not self.scale_out_s:
+            return plan
         self._look(snapshot)
         targets = {
             name: self._hold(target, snapshot.operators[name], snapshot.time_s) for name, target in plan.targets.items()

@@ -8,25 +8,61 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.forecast.base import Forecast
+from penstock.metrics.jump import is_jump
 from penstock.metrics.paper import replicas_for
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Target
 
+RATE_S = 1.0  # over which rates are taken where intervals are shorter
+SHARE_S = 5.0  # likewise shares between operators, which change more slowly
+
+
+def horizon_s(td_s: float) -> float:
+    """How long there is to work off what waits: the interval, or a second if that is longer.
+
+    >>> horizon_s(5.0), horizon_s(0.2)
+    (5.0, 1.0)
+    """
+    return max(td_s, RATE_S)
+
+
+def faded(interval_s: float, window_s: float) -> float:
+    """What earlier intervals count beside one of this length, so that about `window_s` count in all.
+
+    >>> faded(5.0, 5.0), faded(1.0, 5.0)
+    (0.0, 0.8)
+    """
+    return max(0.0, 1.0 - interval_s / window_s)
+
 
 class SourceRates:
-    """Events per second by source, last known where the numbers of a source are not to be trusted."""
+    """Events per second by source, last known where the numbers of a source are not to be trusted.
+
+    Intervals shorter than a second count together with those before, as about a second: else they would be the noisier,
+    the shorter they are. After a jump only what came since counts, and of an interval that a jump cut short the rate at
+    its end, if that is known.
+    """
 
     def __init__(self) -> None:
         self._known: dict[str, float] = {}
+        self._sums: dict[str, tuple[float, float]] = {}  # events and seconds by source
 
     def learn(self, snapshot: Snapshot) -> dict[str, float]:
         """The rates of this interval."""
-        rates = {}
+        length_s, fade = snapshot.interval_s, faded(snapshot.interval_s, RATE_S)
+        rates, sums = {}, {}
         for source, count in snapshot.source_input.items():
-            rate = count / snapshot.interval_s if snapshot.interval_s > 0 else 0.0
-            trusted = source not in snapshot.incomplete and snapshot.interval_s > 0
-            rates[source] = rate if trusted else self._known.get(source, rate)
-        self._known = rates
+            known = self._sums.get(source, (0.0, 0.0))
+            if source in snapshot.incomplete or not length_s > 0:
+                rates[source] = self._known.get(source, count / length_s if length_s > 0 else 0.0)
+                sums[source] = known
+                continue
+            kept = 0.0 if is_jump(count, length_s, *known) else fade
+            sums[source] = events, seconds = kept * known[0] + count, kept * known[1] + length_s
+            rates[source] = events / seconds
+        for source, rate in snapshot.surge.items():
+            rates[source] = max(rates.get(source, 0.0), rate)
+        self._known, self._sums = rates, sums
         return dict(rates)
 
 
@@ -43,10 +79,14 @@ def foreseen(last: Mapping[str, float], forecast: Forecast | None) -> tuple[dict
 
 
 class Shares:
-    """θ_i^p by operator and predecessor: 1 for a source, not its dead letters; measured; last known; declared; or 1."""
+    """θ_i^p by operator and predecessor: 1 for a source, not its dead letters; measured; last known; declared; or 1.
+
+    Measured is received / sent, over about five seconds where intervals are shorter.
+    """
 
     def __init__(self) -> None:
         self._known: dict[str, dict[str, float]] = {}
+        self._sums: dict[tuple[str, str], tuple[float, float]] = {}  # received and sent
 
     def learn(self, snapshot: Snapshot) -> dict[str, dict[str, float]]:
         """The shares of this interval, in the order of the snapshot's operators."""
@@ -55,7 +95,7 @@ class Shares:
 
     def _of(self, load: OperatorLoad, snapshot: Snapshot) -> dict[str, float]:
         known = self._known.get(load.name, {})
-        trusted = load.name not in snapshot.incomplete
+        trusted, fade = load.name not in snapshot.incomplete, faded(snapshot.interval_s, SHARE_S)
         shares = {}
         for predecessor, received in load.received_by.items():
             sender, declared = snapshot.operators.get(predecessor), load.declared_shares.get(predecessor, 1.0)
@@ -63,25 +103,59 @@ class Shares:
             if predecessor in snapshot.source_input and declared > 0:
                 shares[predecessor] = 1.0
             elif sent > 0 and trusted and predecessor not in snapshot.incomplete:
-                shares[predecessor] = received / sent
+                before = self._sums.get((load.name, predecessor), (0.0, 0.0)) if fade else (0.0, 0.0)
+                sums = fade * before[0] + received, fade * before[1] + sent
+                self._sums[load.name, predecessor] = sums
+                shares[predecessor] = sums[0] / sums[1]
             else:
                 shares[predecessor] = known.get(predecessor, declared)
         return shares
 
 
+def movable(load: OperatorLoad, length_s: float) -> float:
+    """What of an operator's backlog so many seconds of work can be about, whoever is added.
+
+    An event that is booked stays with its replica: of each queue counts what its replica can do in that time, and
+    nothing of one that is not active any more, which finishes by itself. What is held, outside or on its way counts,
+    and so does all where queues are not known.
+
+        q_i = backlog − Σ_j booked_j + Σ_{j active} min(booked_j, length / et)
+
+    >>> from dataclasses import replace
+    >>> full = OperatorLoad(name="clean", received_by={}, processed=0, backlog=303, active=(0, 1), pool=16,
+    ...                     execution_time_s=5 / 74, queued_by={0: 152, 1: 151})
+    >>> round(movable(full, 5.0)), round(movable(replace(full, queued_by={}), 5.0))
+    (148, 303)
+    """
+    if not load.queued_by or not load.execution_time_s or not length_s > 0:
+        return load.backlog
+    booked, queues = load.booked, load.queued_by
+    if booked <= 0:
+        return load.backlog
+    most = length_s / load.execution_time_s
+    own = sum(min(queues.get(replica, 0), most) for replica in load.active)
+    return max(0, load.backlog - booked) + min(own, load.backlog)
+
+
 class Expected:
-    """What an operator has to process in the next interval: new events, and those that wait already."""
+    """What an operator has to process in the next interval: new events, and those that wait already.
 
-    __slots__ = ("entering", "new", "waiting")
+    `bound` is what waits as well, but at replicas that have enough to do without it.
+    """
 
-    def __init__(self, new: float, waiting: float, entering: float) -> None:
+    __slots__ = ("bound", "entering", "new", "waiting")
+
+    def __init__(self, new: float, waiting: float, entering: float, bound: float = 0.0) -> None:
         self.new = new
         self.waiting = waiting
         self.entering = entering
+        self.bound = bound
 
     def __str__(self) -> str:
         share = f", {self.new / self.entering:.4g} of {self.entering:.4g} entering" if self.entering > 0 else ""
-        return f"expects {self.new + self.waiting:.4g} events ({self.new:.4g} new{share}; {self.waiting:.4g} backlog)"
+        more = f", {self.bound:.4g} more stay where they are booked" if self.bound >= 0.5 else ""
+        waiting = f"{self.waiting:.4g} backlog{more}"
+        return f"expects {self.new + self.waiting:.4g} events ({self.new:.4g} new{share}; {waiting})"
 
     def target(self, load: OperatorLoad, td_s: float) -> Target:
         """Replicas for all these events: ⌈events · et / td⌉.

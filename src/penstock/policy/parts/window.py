@@ -31,7 +31,7 @@ class Largest:
 
 
 def merged(snapshots: Sequence[Snapshot]) -> Snapshot:
-    """Intervals as one: counts added up, busy shares over the whole length, the rest as the last one has it.
+    """Intervals as one: counts added up, shares of time over the whole length, the rest as the last one has it.
 
     >>> clean = OperatorLoad(name="clean", received_by={"in": 40}, processed=30, backlog=10, active=(0,), pool=4,
     ...                      busy_share={0: 0.6})
@@ -50,15 +50,17 @@ def merged(snapshots: Sequence[Snapshot]) -> Snapshot:
 def _merged_load(last: OperatorLoad, snapshots: Sequence[Snapshot], length_s: float) -> OperatorLoad:
     received = dict.fromkeys(last.received_by, 0)
     busy_s: dict[int, float] = {}
-    processed = 0
+    processed, cpu_s = 0, 0.0
     for one in snapshots:
         load = one.operators.get(last.name)
         if load is None:
             continue
         processed += load.processed
+        cpu_s += load.cpu_share * one.interval_s
         for sender, count in load.received_by.items():
             received[sender] = received.get(sender, 0) + count
         for replica, share in load.busy_share.items():
             busy_s[replica] = busy_s.get(replica, 0.0) + share * one.interval_s
     busy_share = {replica: spent_s / length_s for replica, spent_s in busy_s.items()} if length_s > 0 else {}
-    return replace(last, received_by=received, processed=processed, busy_share=busy_share)
+    cpu_share = cpu_s / length_s if length_s > 0 else 0.0
+    return replace(last, received_by=received, processed=processed, busy_share=busy_share, cpu_share=cpu_share)

@@ -16,7 +16,7 @@ from penstock.metrics.paper import replicas_for
 from penstock.metrics.shares import propagate
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Plan, Target
-from penstock.policy.parts.expected import Shares, SourceRates, distrusted, kept
+from penstock.policy.parts.expected import Shares, SourceRates, distrusted, horizon_s, kept, movable
 from penstock.policy.planning.planners import MOST_REPLICAS, held
 from penstock.policy.planning.timetable import Counts
 
@@ -194,7 +194,7 @@ class Need:
     state_bytes: int = 0
     replicas: Counts
     pool: int
-    uncut: int  # the most replicas it would take without the pool's bound
+    unbounded: Counts  # replicas without the pool's bound
     high: tuple[float, ...] = ()  # rates of new events that are seldom exceeded, where they are known
     careful: Counts | None = None  # and the replicas that serve those
 
@@ -208,6 +208,11 @@ class Need:
         peak = f", at most {max(self.rates[1:]):.4g}/s in {len(ahead)} intervals" if len(ahead) > 1 else ""
         span = f" ({lowest} to {highest} in that time)" if lowest < highest else ""
         return f"expects {self.rates[1]:.4g}/s next{backlog}{peak}, {of}: needs {ahead[0]}{span}{self._cut()}"
+
+    @property
+    def uncut(self) -> int:
+        """The most replicas it would take without the pool's bound."""
+        return int((self.unbounded[1:] if len(self.unbounded) > 1 else self.unbounded).max())
 
     def _cut(self) -> str:
         return f", {self.uncut} without the pool's bound of {self.pool}" if self.uncut > self.pool else ""
@@ -244,13 +249,14 @@ class Sizing:
             execution_time_s=load.execution_time_s or 0.0,
             replicas=np.minimum(uncut, pool),
             pool=pool,
-            uncut=int((uncut[1:] if len(uncut) > 1 else uncut).max()),
+            unbounded=uncut,
             high=tuple(high),
             careful=np.minimum(self._uncut(load, high, td_s), pool) if high else None,
         )
 
     def _waiting(self, load: OperatorLoad, td_s: float) -> float:
-        return load.backlog / (self.catch_up * td_s)
+        length_s = self.catch_up * horizon_s(td_s)
+        return movable(load, length_s) / length_s
 
     def _uncut(self, load: OperatorLoad, rates: Sequence[float], td_s: float) -> Counts:
         waiting, time_s = self._waiting(load, td_s), load.execution_time_s or 0.0

@@ -99,6 +99,55 @@ def best_step(state: int, ahead: Any, need: int, rules: Any, prices: Any) -> Any
 
 
 @njit(cache=True)
+def best_owing(state: int, owed: int, ahead: Any, rules: Any, prices: Any, unit: int) -> Any:
+    """As `best_step`, where so much is owed, with what waited; `ahead` is by state and by what is left, in units."""
+    levels, lowest, highest, delay, lateness = rules
+    base, most = len(levels), ahead.shape[1] - 1
+    last, working, rest = state % base, base - 1, state
+    forget = state * base % len(ahead)
+    for _ in range(delay):
+        working = min(working, rest % base)
+        rest //= base
+    best, chosen = np.inf, lowest
+    for index in range(lowest, highest + 1):
+        short = max(0, owed - levels[min(working, index)])
+        left = min(most, (short + unit - 1) // unit)
+        cost = prices[0] * levels[index] + change(levels[last], levels[index], prices) + lateness * short
+        cost += ahead[forget + index, left]
+        if cost < best or (cost == best and index == last):
+            best, chosen = cost, index
+    return best, chosen
+
+
+@njit(cache=True)
+def cheapest_owing(needs: Any, begin: int, rules: Any, prices: Any, counting: Any) -> Any:
+    """As `cheapest`, where what is short in an epoch is owed in the next; `counting`: its unit, and the most units."""
+    levels, delay, (unit, most) = rules[0], rules[3], counting
+    base = len(levels)
+    states = base ** max(1, delay)
+    ahead = np.zeros((len(needs) + 1, states, most + 1))
+    for epoch in range(len(needs) - 1, -1, -1):
+        for state in range(states):
+            for left in range(most + 1 if epoch else 1):
+                owed = needs[epoch] + left * unit
+                ahead[epoch, state, left] = best_owing(state, owed, ahead[epoch + 1], rules, prices, unit)[0]
+    state, left = 0, 0
+    for _ in range(max(1, delay)):
+        state = state * base + begin
+    found = np.empty(len(needs), np.int64)
+    for epoch in range(len(needs)):
+        chosen = best_owing(state, needs[epoch] + left, ahead[epoch + 1], rules, prices, unit)[1]
+        working, rest = chosen, state
+        for _ in range(delay):
+            working = min(working, rest % base)
+            rest //= base
+        left = max(0, needs[epoch] + left - levels[working])
+        found[epoch] = levels[chosen]
+        state = (state * base + chosen) % states
+    return found
+
+
+@njit(cache=True)
 def sweep(costs: Any, ahead: Any, need: int, rules: Any, prices: Any) -> None:
     """The cost of `best_step` from every level, in two passes over the levels; for a delay of 0 or 1, without state.
 

@@ -17,6 +17,8 @@ from penstock.policy.planning.timetable import Counts, Limits, Prices
 Needs: TypeAlias = Sequence[int] | Counts
 
 MOST_REPLICAS = 1_000_000
+MOST_LEVELS = (33, 33, 6)  # by delay: beside the needed numbers, where lateness has a price
+MOST_OWED = 64  # steps in which work that waits is counted; more of it is counted in coarser ones
 
 
 def srea(needed: Needs) -> Counts:
@@ -91,42 +93,67 @@ def held(timetable: Needs, careful: Needs, start: int) -> Counts:
 def optimal(needed: Needs, start: int, prices: Prices, limits: Limits | None = None) -> Counts:
     """The timetable of least W that serves what is needed, by dynamic programming, within the limits.
 
-    With a price on lateness it is the one of least W + lateness · Σ short_t instead, short_t as `shortfall` has it.
-    Of several such timetables it takes the one that stays as it is for longest, then the lowest. Only the needed
-    numbers, the start and the limits come into question, so that a large pool takes no longer than a small one.
+    What an epoch lacks is work for the next, as `shortfall` has it. With a price on lateness the timetable is the one
+    of least W + lateness · Σ short_t instead. Of several it takes the one that stays as it is for longest, then the
+    lowest. Without that price only the needed numbers, the start and the limits come into question; with it, of wide
+    pools and long queues, a few numbers in between.
 
     >>> optimal([4, 4, 1, 1, 1, 4], 4, Prices(replica=3, up=2, down=2, route=0)).tolist()
     [4, 1, 1, 1, 4]
     >>> optimal([1, 1, 1, 3], 1, Prices(), Limits(delay=1)).tolist()
     [1, 3, 3]
+    >>> optimal([1, 9, 2, 1], 1, Prices(), Limits(most=5)).tolist()
+    [5, 5, 2]
     >>> optimal([1, 1, 3, 1], 1, Prices(), Limits(lateness=8_500)).tolist()
-    [1, 1, 1]
+    [1, 2, 2]
     """
-    from penstock.policy.planning.kernels import cheapest  # numba takes its time to load
+    from penstock.policy.planning.kernels import cheapest, cheapest_owing  # numba takes its time to load
 
-    rules = limits or Limits()
-    begin = _whole("start", start)
-    needs, delay, lateness = rules.cut(_checked(needed)[1:]), rules.delay, rules.lateness
-    if lateness is None:  # then to serve in time is a lower bound on each epoch, and nothing else
-        needs, delay, lateness = rules.cut(rules.floors(needs, begin)), 0, np.inf
-    allowed = rules.cut(np.append(needs, [begin, rules.least]))
-    levels = np.unique(np.append(allowed, begin))
-    lowest, highest = np.searchsorted(levels, [allowed.min(), allowed.max()])
-    index = int(np.searchsorted(levels, begin))
-    found: Counts = cheapest(needs, index, (levels, int(lowest), int(highest), delay, float(lateness)), prices.terms())
+    rules, begin, needs = limits or Limits(), _whole("start", start), _checked(needed)[1:]
+    if rules.lateness is not None:
+        levels, unit, most_owed = _grid(needs, begin, rules)
+        known = levels, *_between(levels, rules), rules.delay, float(rules.lateness)
+        index = int(np.searchsorted(levels, begin))
+        late: Counts = cheapest_owing(needs, index, known, prices.terms(), (unit, most_owed))
+        return late
+    floors = rules.cut(rules.floors(rules.served(needs, begin), begin))  # a lower bound on each epoch, nothing else
+    levels = np.unique(np.concatenate((floors, rules.cut(np.array([begin, rules.least])), [begin])))
+    known = levels, *_between(levels, rules), 0, np.inf
+    found: Counts = cheapest(floors, int(np.searchsorted(levels, begin)), known, prices.terms())
     return found
 
 
-def shortfall(needed: Needs, timetable: Needs, start: int, *, delay: int = 0) -> Counts:
-    """Replicas that each epoch lacks: short_t = max(0, needed_t − min(n_{t−delay}, …, n_t)), n_s = start for s ≤ 0.
+def _between(levels: Counts, rules: Limits) -> tuple[int, int]:
+    """The first and the last of the levels that the limits allow."""
+    allowed = np.flatnonzero(rules.cut(levels) == levels)
+    return int(allowed[0]), int(allowed[-1])
 
-    >>> shortfall([1, 3, 3], [3, 3], 1).tolist(), shortfall([1, 3, 3], [3, 3], 1, delay=1).tolist()
-    ([0, 0], [2, 0])
+
+def _grid(needs: Counts, begin: int, rules: Limits) -> tuple[Counts, int, int]:
+    """The levels that come into question where work may wait, the unit in which it is counted, and the most of it."""
+    total, room = int(needs.sum()), MOST_LEVELS[rules.delay]
+    named = np.concatenate((needs, [begin, rules.least]))
+    top = rules.cut(np.array([max(total, int(named.max()))]))[0]
+    between = np.linspace(rules.least, top, room).round().astype(np.int64)
+    levels = np.unique(np.concatenate((rules.cut(named), between, [begin])))
+    unit = max(1, -(-total // MOST_OWED))
+    return levels, unit, -(-total // unit)
+
+
+def shortfall(needed: Needs, timetable: Needs, start: int, *, delay: int = 0) -> Counts:
+    """Replicas that each epoch lacks, for its own need and what the epoch before lacked.
+
+        short_t = max(0, needed_t + short_{t−1} − min(n_{t−delay}, …, n_t))      n_s = start for s ≤ 0
+
+    >>> shortfall([1, 3, 3], [3, 3], 1).tolist(), shortfall([1, 3, 3], [3, 4], 1, delay=1).tolist()
+    ([0, 0], [2, 2])
     """
     counts = _checked(needed)[1:]
     ordered = np.concatenate((np.full(delay, start, np.int64), _whole_numbers(timetable)))
-    working = np.array([ordered[t : t + delay + 1].min() for t in range(len(counts))], np.int64)
-    short: Counts = np.maximum(0, counts - working)
+    short: Counts = np.zeros(len(counts), np.int64)
+    for epoch, need in enumerate(counts):
+        before = short[epoch - 1] if epoch else 0
+        short[epoch] = max(0, need + before - ordered[epoch : epoch + delay + 1].min())
     return short
 
 

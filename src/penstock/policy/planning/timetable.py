@@ -105,9 +105,9 @@ def checked_price(name: str, value: object) -> float:
 class Limits:
     """Bounds on the replicas, and what becomes of those that are not there in time.
 
-    From `least` to `most` replicas (None: no bound); a need above `most` is cut down to it. An increase ordered for an
-    epoch works only `delay` epochs later, a decrease at once: in epoch t there work min(n_{t−delay}, …, n_t), and
-    those that run at the start work from the start. What cannot be there in time is late.
+    From `least` to `most` replicas (None: no bound); what `most` cannot do in an epoch is left to the next. An increase
+    ordered for an epoch works only `delay` epochs later, a decrease at once: in epoch t there work
+    min(n_{t−delay}, …, n_t), and those that run at the start work from the start. What cannot be there in time is late.
 
     `lateness`: the price of one replica short for one epoch. Without it a replica is short only where no timetable
     could have it in time; with it, also where that costs less.
@@ -141,6 +141,21 @@ class Limits:
         [1, 3, 4]
         """
         return np.clip(counts, self.least, self.most)
+
+    def served(self, needs: Counts, start: int) -> Counts:
+        """What each epoch can do of its own need and of what the epochs before it left, as early as possible.
+
+        >>> Limits(most=4).served(np.array([3, 9, 1, 1]), start=1).tolist()
+        [3, 4, 4, 3]
+        >>> Limits(delay=1).served(np.array([9, 2, 2]), start=2).tolist()
+        [2, 9, 2]
+        """
+        found, left = needs.copy(), 0
+        for epoch, need in enumerate(needs.tolist()):
+            owed = need + left
+            found[epoch] = min(owed, start if epoch < self.delay else owed, owed if self.most is None else self.most)
+            left = owed - int(found[epoch])
+        return found
 
     def floors(self, needs: Counts, start: int) -> Counts:
         """The least that each epoch must have ordered, so that as few as possible are late.

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import InputError
-from penstock.policy.guards.bounded import Bounded, share_slots
+from penstock.policy.base import share_slots
+from penstock.policy.guards.bounded import Bounded
 from penstock.policy.static import Static
 from penstock.testing.loads import load, snapshot
 

@@ -38,19 +38,20 @@ def costs(prices, timetables, start):
 
 
 def late(needed, timetables, start, delay):
-    """Replicas short of every row, all epochs together."""
+    """Replicas short of every row, all epochs together; what an epoch lacks is needed in the next."""
     ordered = np.pad(timetables, ((0, 0), (delay, 0)), constant_values=start)
-    total = np.zeros(len(timetables), np.int64)
+    total, short = np.zeros((2, len(timetables)), np.int64)
     for epoch, need in enumerate(needed[1:]):
-        total += np.maximum(0, need - ordered[:, epoch : epoch + delay + 1].min(axis=1))
+        short = np.maximum(0, need + short - ordered[:, epoch : epoch + delay + 1].min(axis=1))
+        total += short
     return total
 
 
 def check_cheapest_within_bounds(needed, start, prices, bounds):
     limits = Limits(least=min(bounds), most=max(bounds))
-    cut = np.clip(needed[1:], limits.least, limits.most)
-    every = every_timetable(len(cut), limits.least, limits.most)
-    every = every[(every >= cut).all(axis=1)]
+    every = every_timetable(len(needed) - 1, limits.least, limits.most)
+    short = late(needed, every, start, 0)
+    every = every[short == short.min()]
     planned = optimal(needed, start, prices, limits)
     assert tuple(planned) in set(map(tuple, every.tolist()))
     assert prices.cost(planned, start) == pytest.approx(costs(prices, every, start).min(), rel=0, abs=ROUNDING)

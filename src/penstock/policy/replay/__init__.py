@@ -1,0 +1,1 @@
+"""What came, played again under many rules at once."""
