@@ -109,7 +109,7 @@ def contest(
     for spec in specs:
         forecaster = terms.forecaster(spec, series)
         try:
-            outcome = backtest(forecaster, series.rates, split, terms.rule, edge(spec))
+            outcome = backtest(forecaster, series.measured, split, terms.rule, edge(spec))
         except (NotReady, InputError) as why:
             failed[spec] = str(why)
             continue

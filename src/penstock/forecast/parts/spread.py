@@ -45,16 +45,21 @@ class Spread:
 
     def around(self, made: Rates, levels: Sequence[float]) -> Rates:
         """The forecast moved to these levels, a row for each; steps beyond the last are as unsure as it is."""
-        errors = np.zeros((len(levels), len(self._errors[0])))
-        for step, column in enumerate(self._errors.T):
-            known = column[~np.isnan(column)]
-            if len(known):
-                ranks = np.clip(np.asarray(levels) * (len(known) + 1) / len(known), 0.0, 1.0)
-                errors[:, step] = np.quantile(known, ranks, method="inverted_cdf")
-            elif step:
-                errors[:, step] = errors[:, step - 1]
+        errors = self._at(np.asarray(levels))
         moved = errors[:, np.minimum(np.arange(len(made)), len(errors[0]) - 1)]
         return np.clip((made + self._offset) * np.exp(moved) - self._offset, 0.0, None)
+
+    def _at(self, levels: Rates) -> Rates:
+        """The errors at these levels, by level and step."""
+        columns = np.sort(self._errors, axis=0)  # NaN come last
+        count = np.count_nonzero(~np.isnan(columns), axis=0)
+        known = np.maximum(count, 1)
+        ranks = np.clip(levels[:, None] * (known + 1) / known, 0.0, 1.0)
+        places = np.maximum(np.ceil(known * ranks - 1), 0).astype(int)
+        errors = np.where(count, columns[places, np.arange(len(known))], 0.0)
+        for step in np.flatnonzero(count[1:] == 0) + 1:
+            errors[:, step] = errors[:, step - 1]
+        return errors
 
     @property
     def _offset(self) -> float:

@@ -39,7 +39,8 @@ def _is_csv(source: str) -> bool:
 
 def _from_csv(source: str, day: int | None) -> History:
     trace = load_trace(source)
-    return History(series=trace.name, rates=trace.rates, interval_s=trace.step_s, day=day or rows_per_day(trace.step_s))
+    rates, step_s = trace.measured, trace.step_s
+    return History(series=trace.name, rates=rates, interval_s=step_s, day=day or rows_per_day(step_s))
 
 
 def _from_store(source: str, name: str | None, day: int | None) -> list[History]:

@@ -81,7 +81,8 @@ def test_an_empty_horizon_is_refused(folder):
 def test_a_policy_gets_those_that_it_gets_from_the_same_model_untrained(folder):
     put(folder, Auto(day=12))
     analyzers = [analyzer_for(Cba(), spec, 300.0, 3600.0) for spec in (f"trained:{folder.path},every=1", "auto")]
-    for rate in RATES:
-        one, two = (analyzer.analyze(snapshot({"in": int(rate)}, [])) for analyzer in analyzers)
+    for number, rate in enumerate(RATES, start=1):
+        seen = snapshot({"in": int(300 * rate)}, [], time_s=300.0 * number, interval_s=300.0, td_s=300.0)
+        one, two = (analyzer.analyze(seen) for analyzer in analyzers)
         assert (one.rates, one.high) == (two.rates, two.high)
     assert one.high["in"] > one.rates["in"]
