@@ -1,4 +1,4 @@
-"""Who gets each event: shuffle, fields, load balancing, online shuffle."""
+"""Who gets each event: shuffle, fields, load balancing, online shuffle, pull."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from penstock.grouping.base import Grouping, Receivers, Sender
 from penstock.grouping.fields import Fields, stable_hash
 from penstock.grouping.key_groups import KeyGroups
 from penstock.grouping.load_balancing import LoadBalancing
-from penstock.grouping.names import GROUPINGS, WITH_STATE
+from penstock.grouping.names import GROUPINGS, LATE, WITH_STATE
 from penstock.grouping.online_shuffle import OnlineShuffle, OnlineShuffleOptions, Sketching
+from penstock.grouping.pull import Credits, Pull, Room
 from penstock.grouping.shuffle import Shuffle
 
 Key = str | Callable[[Any], object] | None
@@ -30,6 +31,8 @@ def make_grouping(name: str, sender: Sender, key: Key = None, options: OnlineShu
         return KeyGroups(key)
     if name == "online_shuffle":
         return make_online_shuffle(sender, key, options)
+    if name in LATE:
+        raise InputError(f"grouping {name!r}: its events are bound late, by `penstock.grouping.Pull`")
     near = "" if name in GROUPINGS else hint(name, GROUPINGS)
     raise InputError(f"grouping must be one of {', '.join(GROUPINGS)} ('fields' with a key); got {name!r}{near}")
 
@@ -65,13 +68,17 @@ def warm_up() -> None:
 
 __all__ = [
     "GROUPINGS",
+    "LATE",
+    "Credits",
     "Fields",
     "Grouping",
     "KeyGroups",
     "LoadBalancing",
     "OnlineShuffle",
     "OnlineShuffleOptions",
+    "Pull",
     "Receivers",
+    "Room",
     "Sender",
     "Shuffle",
     "make_grouping",

@@ -11,10 +11,17 @@ if TYPE_CHECKING:
     from penstock.simulator.arena import compare, ranked
     from penstock.simulator.result import SimulationResult
     from penstock.simulator.run import simulate
+    from penstock.simulator.sweep import Sweep
 
-__all__ = ["Cluster", "Contest", "Plant", "Scenario", "SimulationResult", "compare", "ranked", "simulate"]
+__all__ = ["Cluster", "Contest", "Plant", "Scenario", "SimulationResult", "Sweep", "compare", "ranked", "simulate"]
 
-_LATER = {"SimulationResult": "result", "compare": "arena", "ranked": "arena", "simulate": "run"}  # these load numba
+_LATER = {  # these load numba
+    "SimulationResult": "result",
+    "Sweep": "sweep",
+    "compare": "arena",
+    "ranked": "arena",
+    "simulate": "run",
+}
 
 
 def __getattr__(name: str) -> object:

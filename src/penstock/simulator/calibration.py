@@ -16,6 +16,7 @@ from penstock.metrics.store import Store
 if TYPE_CHECKING:
     from penstock.simulator.scenario import Plant
 
+TOGETHER_S = 5.0  # of short intervals
 QUIET = 0.5  # busy share of every operator below which hardly an event waits
 
 
@@ -76,17 +77,23 @@ def _time_s(rows: Sequence[OperatorRow]) -> float | None:
 
 
 def _overhead_s(rows: Sequence[OperatorRow], lengths_s: Mapping[int, float], time_s: float) -> float:
-    """The least that an interval shows in which something waited all the time; 0 where there is none.
+    """The least that some seconds show in which something waited all the time; 0 where there are none.
 
-    The least, because what waits may wait for some of the replicas while others are idle.
+    The least, because what waits may wait for some of the replicas while others are idle. Short intervals count
+    together: one event more or less in each would be much.
     """
-    found = []
+    found, seconds, events = [], 0.0, 0
     for before, row in pairwise(rows):
         length_s = lengths_s.get(row.number, 0.0)
         enough = row.replicas * 0.1 * length_s / time_s  # what waits lasts for a tenth of an interval
         saturated = min(before.backlog, row.backlog) > enough and before.replicas == row.replicas and row.processed
-        if saturated and row.number == before.number + 1:
-            found.append(row.replicas * length_s / row.processed - time_s)
+        if not (saturated and row.number == before.number + 1):
+            seconds, events = 0.0, 0
+            continue
+        seconds, events = seconds + row.replicas * length_s, events + row.processed
+        if seconds >= row.replicas * TOGETHER_S:
+            found.append(seconds / events - time_s)
+            seconds, events = 0.0, 0
     return max(0.0, min(found, default=0.0))
 
 

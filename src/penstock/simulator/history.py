@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -28,13 +28,17 @@ class History:
         self.latency_s: list[float] = []  # mean of the events that left, NaN where none did
         self.replicas: list[tuple[int, ...]] = []  # by operator
         self.levels: WorkerHistory | None = None  # where workers are modelled
-        self.changes = 0
+        self.changes_of = dict.fromkeys(self.operators, 0)  # changes of replicas, by operator
         self._seen = (plant.now_s, plant.events, plant.out, plant.latency_total_s)
 
     def add(
-        self, plant: SimulatedPlant, replicas: Mapping[str, int], changes: int, levels: LevelRows | None = None
+        self,
+        plant: SimulatedPlant,
+        replicas: Mapping[str, int],
+        changed: Iterable[str],
+        levels: LevelRows | None = None,
     ) -> None:
-        """Take down the interval that just ended, in which these replicas were active."""
+        """Take down the interval that just ended, in which these replicas were active; then some operators changed."""
         if levels is not None:
             self.levels = self.levels or WorkerHistory()
             self.levels.add(levels)
@@ -48,7 +52,18 @@ class History:
         self.backlog.append(plant.backlog)
         self.latency_s.append((plant.latency_total_s - waited_s) / out if out else np.nan)
         self.replicas.append(tuple(replicas[name] for name in self.operators))
-        self.changes += changes
+        for name in changed:
+            self.changes_of[name] += 1
+
+    @property
+    def changes(self) -> int:
+        """Changes of replicas, of all operators."""
+        return sum(self.changes_of.values())
+
+    def changes_per_minute(self) -> dict[str, float]:
+        """By operator."""
+        minutes = sum(self.lengths_s) / 60
+        return {name: count / minutes if minutes > 0 else 0.0 for name, count in self.changes_of.items()}
 
     @property
     def workers(self) -> list[int]:

@@ -36,6 +36,18 @@ class Prepared:
     workload: Workload
 
     @property
+    def first_slots(self) -> int | None:
+        """Where there are workers: what those that a run begins with have for replicas."""
+        cluster = self.scenario.cluster
+        if cluster.levels is None:
+            return None
+        assert cluster.workers is not None  # `prepare` says how many
+        assert cluster.application is not None
+        first = cluster.application.first_workers if cluster.levels == "both" else cluster.workers
+        capacity = min(one.capacity for one in cluster.regions[0].sizes)
+        return min(first, cluster.workers) * capacity - len(self.topology.sources)
+
+    @property
     def r_over(self) -> int:
         """What is saved is compared with: the static deployment, or where there is none what the peak needs."""
         cluster = self.scenario.cluster
@@ -67,7 +79,8 @@ def prepare(scenario: Scenario) -> Prepared:
     model = build_model(topology, facts)
     _check_operators(scenario, model)
     times_s = {name: _usual_time_s(one) for name, one in model.operators.items()}
-    workload = replace(workload_of(topology, trace, times_s), entering=Entering(trace))
+    restart_s = 0.0 if plant.actuation == "pool" else plant.restart_s
+    workload = replace(workload_of(topology, trace, times_s), entering=Entering(trace), restart_s=restart_s)
     cluster = _cluster(scenario, workload, len(topology.sources))
     return Prepared(replace(scenario, cluster=cluster), topology, trace, model, workload)
 

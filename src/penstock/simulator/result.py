@@ -23,7 +23,8 @@ class SimulationResult:
     """The papers' four metrics and what else compares policies; all of them count source events.
 
     `late_ratio` has the events over the target, those that failed, and those that were over it when the simulation
-    ended. `dropped` counts events at operators, by cause. `replica_seconds` go on until the last event has left.
+    ended. `dropped` counts events at operators, by cause. `replica_seconds` are the times in which each replica was
+    active or had events queued, from the beginning until the last event has left.
     """
 
     policy: str
@@ -34,6 +35,7 @@ class SimulationResult:
     late_ratio: float
     replica_seconds: float
     oracle_ratio: float
+    hindsight_ratio: float = math.nan  # its replica-seconds over those that no run on time can do without
     reconfigurations: int
     max_backlog: int
     dropped: dict[str, int]
@@ -42,10 +44,12 @@ class SimulationResult:
     r_over: int
     backlog: int  # events that had not finished at the end
     target_ms: float
+    forecaster: str | None = None  # whose forecasts the policy was given
     worker_seconds: float | None = None  # where workers are modelled
     workers_saved: float | None = None  # of what a fixed number of them would be
     regions: dict[str, dict[str, float]] | None = None  # worker_seconds and price of each
     state: dict[str, dict[str, Any]] | None = None  # by operator that keeps some: how much, what moved and waited
+    changes_per_minute: dict[str, float] = field(default_factory=dict)  # of the replicas of each operator
     history: History = field(repr=False, compare=False)
 
     @property
@@ -84,9 +88,10 @@ def summarised(name: str, plant: SimulatedPlant, history: History, r_over: int, 
         processed_ratio=processed_ratio(plant.out, plant.events),
         latency_ms={"mean": latency.mean_ms} | {key: latency.percentile_ms(q) for key, q in PERCENTILES.items()},
         late_ratio=late / plant.events if plant.events else math.nan,
-        replica_seconds=float(replicas @ history.lengths_s) if history.lengths_s else 0.0,
+        replica_seconds=plant.replica_seconds,
         oracle_ratio=math.nan,
         reconfigurations=history.changes,
+        changes_per_minute=history.changes_per_minute(),
         max_backlog=max(history.backlog, default=0),
         dropped=dropped,
         events=plant.events,

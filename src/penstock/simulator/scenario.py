@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,9 @@ from penstock.grouping.names import GROUPINGS, SIMULATED_ONLY
 from penstock.grouping.spec import parse_grouping
 from penstock.infra.simulated import START_S, Region
 from penstock.infra.worker import WorkerSize
+from penstock.metrics.interval import DEFAULT_TD_S
 from penstock.metrics.utilisation import MEASURES
+from penstock.policy.guards.calendar import parse_calendar
 from penstock.simulator.calibration import Calibration
 from penstock.topology import Topology
 from penstock.workload import DAY_S, Trace, played
@@ -111,21 +114,41 @@ class Plant:
 class Contest:
     """What policies are made with and bounded by, and what they are measured by."""
 
-    td_s: float = option(5.0, "Length of the control interval, seconds.", above=0)
+    td_s: float = option(DEFAULT_TD_S, "Length of the control interval, seconds.", above=0)
     target_s: float = option(2.0, "An event that takes longer is late, ms.", above=0, ms=True)
+    late: float = option(0.01, "The share of events that penstock lets be late.", above=0)
     forecaster: str | None = option(
         None, "Size for its forecast: auto, holt_winters, drift:5, trained:folder=models, …"
     )
     slots: int | None = option(None, "Replicas that all operators may have together.", whole=1)
     cooldown_s: float = option(0.0, "Seconds an operator must wait to shrink after a change.", least=0)
+    calendar: str | None = option(None, "Known events: 'freeze mon-fri 08:00-10:00 Europe/Zurich; least clean=4 …'.")
+    begins: str | None = option(None, "When the trace begins, for --calendar: 2026-01-01T00:00+01:00.")
     balance_by: str = option(
         "booked", "What load_balancing looks at: booked, or used as in the paper.", known=tuple(MEASURES)
     )
+    wake: bool = option(False, "A jump of what enters ends an interval early.")
     first_step_s: float = option(0.0, least=0)  # when the control loop starts to look
     day_s: float = option(DAY_S, above=0)  # the length of a day in the input, for forecasters
 
     def __post_init__(self) -> None:
         check(self)
+        parse_calendar(self.calendar)
+        _ = self.offset_s
+
+    @property
+    def offset_s(self) -> float:
+        """When the simulation begins, in seconds since 1970."""
+        if self.begins is None:
+            return 0.0
+        wrong = InputError(f"begins must be a time with its zone, as 2026-01-01T00:00+01:00; got {self.begins!r}")
+        try:
+            begins = datetime.fromisoformat(self.begins)
+        except ValueError:
+            raise wrong from None
+        if begins.tzinfo is None:
+            raise wrong
+        return begins.timestamp()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +200,7 @@ class Scenario:
     topology: Topology | str  # or module:topology
     trace: Trace | None = None  # None: the application's own
     _: KW_ONLY
-    grouping: str | None = option(None, "shuffle, load_balancing or online_shuffle, for operators without a key.")
+    grouping: str | None = option(None, "shuffle, load_balancing, online_shuffle or pull, for operators without a key.")
     pool: int | Mapping[str, int] = option({}, "Pools: clean=8,store=4.")  # a number is for every operator
     service_ms: float | Mapping[str, float] = option({}, "Service times: clean=10,store=5.", least=0)  # likewise
     replicas: Mapping[str, int] = option({}, "Replicas to start with: clean=2,store=4.")

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 
 from penstock.control.ports import Records
-from penstock.metrics.rows import IntervalRecord, RunRow
+from penstock.metrics.rows import IntervalRecord, PromiseRow, RunRow
 from penstock.metrics.store import Store
 from penstock.simulator.scenario import Scenario
 from penstock.workload import DAY_S
@@ -45,7 +45,8 @@ class _Runs:
                 td_s=scenario.contest.td_s,
                 started_at=now.isoformat(),
                 settings=_settings(scenario),
-            )
+            ),
+            PromiseRow(late=scenario.contest.late, target_ms=1000 * scenario.contest.target_s),
         )
         self._kept.append(_Kept(self._store, run))
         return self._kept[-1]

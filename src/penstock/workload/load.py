@@ -21,7 +21,8 @@ _JITTER = 0.01  # of a step: times that were rounded when they were written
 def load_trace(path: str | Path) -> Trace:
     """Read a trace and name it like the file (`rates` from `rates.csv.gz`); its first time, whatever it is, becomes 0.
 
-    The header is `time_s,rate` or `date,rate` (ISO dates; without a zone, UTC). Times increase by a regular step.
+    The header is `time_s,rate` or `date,rate` (ISO dates; without a zone, UTC). Times increase by a regular step; rows
+    that are left out are its `missing` steps.
     """
     path = Path(path)
     thing = f"trace '{path}'"
@@ -37,7 +38,20 @@ def load_trace(path: str | Path) -> Trace:
     broken = broken_rate(rates) or _broken_time(times)
     if broken:
         raise InputError(f"{thing} line {lines[broken[0]]}: {broken[1]}")
-    return Trace(plain_name(path).stem, float(times[-1] - times[0]) / (len(times) - 1), rates)
+    known = _steps(times)
+    count = known[-1] + 1
+    if len(known) < count / 2:
+        raise InputError(f"{thing}: at most half of its rows may be missing; got {len(known)} of {count}")
+    missing = tuple(sorted(set(range(count)).difference(known)))
+    filled = np.interp(np.arange(count), known, rates) if missing else rates
+    return Trace(plain_name(path).stem, float(times[-1] - times[0]) / (count - 1), filled, missing)
+
+
+def _steps(times: FloatArray) -> list[int]:
+    """The step that each row is of, where rows may be missing between two."""
+    lengths = np.diff(times)
+    between = np.rint(lengths / np.sort(lengths)[(len(lengths) - 1) // 2])
+    return [0, *np.cumsum(between).astype(np.int64).tolist()]
 
 
 def _columns(thing: str, text: Iterable[str]) -> tuple[list[int], FloatArray, FloatArray]:
@@ -97,11 +111,12 @@ def _broken_time(times: FloatArray) -> tuple[int, str] | None:
     if (steps <= 0).any():
         at = int((steps <= 0).argmax())
         return at + 1, f"time must be after that of the row before; got a step of {steps[at]:g} s"
-    usual = float(np.sort(steps)[len(steps) // 2])
-    odd = np.abs(steps - usual) > _JITTER * usual
+    usual = float(np.sort(steps)[(len(steps) - 1) // 2])
+    odd = np.abs(steps - np.maximum(1, np.rint(steps / usual)) * usual) > _JITTER * usual
     if odd.any():
         at = int(odd.argmax())
-        return at + 1, f"time must grow by the same step, {usual:g} s here; got a step of {steps[at]:g} s"
+        rule = f"time must grow by the same step, {usual:g} s here, or several where rows are missing"
+        return at + 1, f"{rule}; got a step of {steps[at]:g} s"
     return None
 
 

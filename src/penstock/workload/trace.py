@@ -43,11 +43,16 @@ class TraceSummary:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """Mean events per second in each step of `step_s` seconds, from time 0; never changed, only derived from."""
+    """Mean events per second in each step of `step_s` seconds, from time 0; never changed, only derived from.
+
+    Steps that are `missing` were not measured; their rates lie on a line between those beside them, so that the trace
+    can be played.
+    """
 
     name: str
     step_s: float
     rates: FloatArray
+    missing: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         thing = f"trace '{self.name}'"
@@ -64,11 +69,33 @@ class Trace:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Trace):
             return NotImplemented
-        same_grid = (self.name, self.step_s) == (other.name, other.step_s)
+        same_grid = (self.name, self.step_s, self.missing) == (other.name, other.step_s, other.missing)
         return same_grid and np.array_equal(self.rates, other.rates)
 
     def __hash__(self) -> int:
         return hash((self.name, self.step_s, self.rates.tobytes()))
+
+    @property
+    def measured(self) -> FloatArray:
+        """The rates, NaN where one is missing: what forecasters learn.
+
+        >>> Trace("t", 1.0, [1.0, 2.0, 3.0], missing=(1,)).measured.tolist()
+        [1.0, nan, 3.0]
+        """
+        found = self.rates.copy()
+        found[list(self.missing)] = np.nan
+        return found
+
+    @property
+    def note(self) -> str:
+        """What has to be said of its gaps; empty where it has none.
+
+        >>> Trace("t", 1.0, [1.0, 2.0, 3.0], missing=(1,)).note
+        '1 of 3 steps is missing, and interpolated'
+        """
+        count = len(self.missing)
+        are = "is" if count == 1 else "are"
+        return f"{count:,} of {len(self.rates):,} steps {are} missing, and interpolated" if count else ""
 
     @property
     def duration_s(self) -> float:
@@ -171,7 +198,8 @@ class Trace:
         first, last = round(start / self.step_s), round(end / self.step_s)
         off_grid = max(abs(start / self.step_s - first), abs(end / self.step_s - last))
         if off_grid <= _ON_GRID and last > first:
-            return replace(self, rates=self.rates[first:last])
+            missing = tuple(step - first for step in self.missing if first <= step < last)
+            return replace(self, rates=self.rates[first:last], missing=missing)
         steps = max(1, round((end - start) / self.step_s))
         return self._binned(start, (end - start) / steps, steps)
 

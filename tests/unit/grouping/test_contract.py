@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InputError
-from penstock.grouping import GROUPINGS, Grouping, Receivers, Sender, make_grouping
+from penstock.grouping import GROUPINGS, LATE, Grouping, Receivers, Sender, make_grouping
 
-every_grouping = pytest.mark.parametrize("name", GROUPINGS)
+every_grouping = pytest.mark.parametrize("name", [name for name in GROUPINGS if name not in LATE])
 
 
 @dataclass
@@ -95,5 +95,11 @@ def test_a_copy_goes_on_where_the_original_was(
 def test_an_unknown_grouping_or_fields_without_a_key(name: str) -> None:
     with pytest.raises(InputError) as caught:
         make_grouping(name, Sender())
-    rule = "grouping must be one of shuffle, fields, load_balancing, online_shuffle ('fields' with a key)"
+    rule = "grouping must be one of shuffle, fields, load_balancing, online_shuffle, pull ('fields' with a key)"
     assert str(caught.value) == f"{rule}; got {name!r}"
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_those_that_bind_late_are_made_elsewhere(name: str) -> None:
+    with pytest.raises(InputError, match=f"grouping '{name}': its events are bound late, by `penstock.grouping.Pull`"):
+        make_grouping(name, Sender())

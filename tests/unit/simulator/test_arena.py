@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.control import analyze
 from penstock.errors import InputError
+from penstock.forecast.registry import forecaster_for
 from penstock.policy.base import Plan, Target
 from penstock.policy.static import Static
-from penstock.simulator import Scenario, compare
+from penstock.simulator import Scenario, compare, simulate
 from penstock.simulator.arena import Arena, policies_named, ranked
 from penstock.topology import Topology
 from penstock.workload import Trace
@@ -84,11 +86,24 @@ def test_who_else_competes_changes_nothing():
     assert plain(together[2]) == plain(alone[0])
 
 
-def test_the_oracle_pays_for_no_restart():
-    scenario = contest_of(actuation="restart", restart_s=3.0)
-    bounded, free = compete(scenario, ["oracle"]), compete(contest_of(), ["oracle"])
-    assert bounded[0].replica_seconds >= free[0].replica_seconds
-    assert bounded[0].oracle_ratio == pytest.approx(bounded[0].replica_seconds / free[0].replica_seconds)
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"actuation": "restart", "restart_s": 3.0},
+        {"cooldown_s": 1000.0},
+        {"activation_delay_s": 5.0},
+        {"slots": 3},
+        {"t_out_s": 0.05},
+        {"levels": "both", "workers": 5},
+    ],
+    ids=lambda limits: next(iter(limits)),
+)
+def test_no_limit_of_the_contest_binds_the_oracle(limits):
+    free, limited = (compete(contest_of(**values), ["oracle"])[0] for values in ({}, limits))
+    assert limited.history.replicas == free.history.replicas
+    assert (limited.replica_seconds, limited.late_ratio) == (free.replica_seconds, free.late_ratio)
+    assert limited.oracle_ratio == 1.0
+    assert simulate(contest_of(**limits), "oracle").replica_seconds == free.replica_seconds
 
 
 def test_slots_bound_all_operators_together():
@@ -105,6 +120,32 @@ def test_a_forecaster_is_used_where_the_policy_can():
     (without,) = compete(contest_of(), ["psps"])
     (drifting,) = compete(contest_of(forecaster="drift:3"), ["psps"])
     assert drifting.history.replicas != without.history.replicas
+
+
+def test_the_result_says_who_had_which_forecast():
+    """Planners were given `auto` silently, and nobody else anything."""
+    had = {one.policy: one.forecaster for one in compete(contest_of(), ["psps", "spea", "keda", "oracle"])}
+    assert had == {"psps": None, "spea": "auto", "keda": None, "oracle": None}
+    named = compete(contest_of(forecaster="drift:3"), ["psps", "spea"])
+    assert [one.forecaster for one in named] == ["drift:3", "drift:3"]
+    assert named[0].as_json()["forecaster"] == "drift:3"
+
+
+def test_forecasts_of_a_source_are_made_once(monkeypatch):
+    """And nobody notices: alone a policy comes to the same."""
+    made = []
+
+    def counted_forecaster(spec, **known):
+        made.append(known["series"])
+        return forecaster_for(spec, **known)
+
+    monkeypatch.setattr(analyze, "forecaster_for", counted_forecaster)
+    planners = ["spea:3", "cba:4", "optimal:3,predict=sources"]
+    together = compete(contest_of(td_s=2.0), planners)
+    assert (made.count("in"), made.count("o0")) == (1, 1)
+    alone = [simulate(contest_of(td_s=2.0), one) for one in planners]
+    assert [one.history.replicas for one in together] == [one.history.replicas for one in alone]
+    assert made.count("in") == 4
 
 
 def test_watch_is_told_who_is_where():
@@ -176,13 +217,18 @@ def test_replicas_of_much_state_change_less_often(policy):
 
 
 def test_the_oracle_moves_state_at_no_cost():
-    """Its replica-seconds are the yardstick, and those of one that waits for state would be no bound."""
     policy, oracle = compete(waves(100e3), ["psps", "oracle"])
-    assert policy.state["count"]["wait_ms"]["mean"] > 1000
-    assert oracle.oracle_ratio != 1.0  # it pays for state here, unlike the yardstick
+    assert policy.state["count"]["wait_ms"]["mean"] > 1000 > oracle.state["count"]["wait_ms"]["mean"]
+    assert oracle.oracle_ratio == 1.0
     assert oracle.state["count"]["groups_moved"] > 0
 
 
 def test_a_topology_without_state_has_none_in_its_result():
     (result,) = compete(scenario_of([5.0], 1.0), ["static:1"])
     assert result.state is None
+
+
+def test_several_processes_come_to_the_same():
+    policies = ["cba:3", "psps", "oracle", Static(3), "spea:3"]
+    alone, shared = (compete(contest_of(), policies, jobs=jobs) for jobs in (1, 2))
+    assert [replace(one, wall_s=0.0) for one in shared] == [replace(one, wall_s=0.0) for one in alone]

@@ -101,7 +101,7 @@ def test_a_topology_of_the_users_is_tuned_and_stays_as_it_is():
     [
         ({"slots": 1}, "slots must be at least 1 for each of 2 operators; got 1"),
         ({"forecaster": "svr"}, "forecaster 'svr': must be trained before a loop can use it"),
-        ({"td_s": 0.5}, r"interval: td must be at least 1 s; got 0\.5 s"),
+        ({"td_s": 0.1}, r"interval: td must be at least 0.2 s; got 0\.1 s"),
         ({"state_bytes": {"o0": 5.0}}, r"state_bytes: must name operators that keep state \(none\); got 'o0'"),
         ({"replicas": {"o7": 1}}, "replicas: no operator 'o7'; known: o0, o1"),
         ({"replicas": {"o0": 0}}, "replicas of 'o0' must be from 1 to its pool of 8; got 0"),

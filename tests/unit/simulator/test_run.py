@@ -131,7 +131,7 @@ def test_what_load_balancing_looks_at_is_a_choice():
     """By what replicas did, a new one gets everything at first; by what waits for them, its part."""
     topology = Topology("one", pool=8)
     topology.operator("o0", passed, inputs=topology.source("in"), execution_time_ms=50.0, grouping="load_balancing")
-    scenario = Scenario(topology, Trace("jump", 30.0, [30.0, 45.0]))
+    scenario = Scenario(topology, Trace("jump", 30.0, [30.0, 45.0])).changed(td_s=5.0)
     by_work, by_queue = (
         simulate(scenario.changed(balance_by=measure), Psps()).latency_ms["mean"] for measure in ("used", "booked")
     )

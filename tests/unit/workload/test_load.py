@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 from pathlib import Path
 from time import process_time
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import InputError
-from penstock.workload import constant, data_file, data_folder, load_trace, save_trace
+from penstock.workload import Trace, constant, data_file, data_folder, load_trace, save_trace
 
 
 def written(folder: Path, text: str) -> Path:
@@ -38,6 +39,26 @@ def test_times_that_were_rounded_are_regular(tmp_path):
     assert trace.step_s == pytest.approx(1 / 3)
 
 
+def test_rows_that_are_missing(tmp_path):
+    """Real series have gaps, and were refused; played, their rates lie on a line between those beside them."""
+    trace = load_trace(written(tmp_path, "time_s,rate\n0,1\n60,2\n240,8\n300,4\n420,6\n"))
+    assert (trace.step_s, trace.missing, trace.duration_s) == (60.0, (2, 3, 6), 480.0)
+    assert trace.rates.tolist() == [1.0, 2.0, 4.0, 6.0, 8.0, 4.0, 5.0, 6.0]
+    assert [step for step, rate in enumerate(trace.measured) if math.isnan(rate)] == [2, 3, 6]
+    assert trace.note == "3 of 8 steps are missing, and interpolated"
+    assert trace.limited(240.0).missing == trace.scaled(10.0).limited(240.0).missing == (2, 3)
+    assert trace.window(180.0, 480.0).missing == (0, 3)
+    assert trace != Trace(trace.name, trace.step_s, trace.rates)
+
+
+def test_times_that_were_rounded_may_have_gaps(tmp_path):
+    text = "time_s,rate\n" + "".join(f"{n / 3:.3f},{n}\n" for n in range(60) if n not in (7, 8, 30))
+    trace = load_trace(written(tmp_path, text))
+    assert (len(trace.rates), trace.missing) == (60, (7, 8, 30))
+    assert trace.rates == pytest.approx(range(60))
+
+
+SAME_STEP = "time must grow by the same step, 60 s here, or several where rows are missing; got a step of "
 REGULAR = "time_s,rate\n0,1\n60,2\n120,3\n"
 
 
@@ -61,7 +82,9 @@ REGULAR = "time_s,rate\n0,1\n60,2\n120,3\n"
         (REGULAR + "inf,1\n", " line 5: time must be a finite number; got inf"),
         (REGULAR + "120,1\n", " line 5: time must be after that of the row before; got a step of 0 s"),
         (REGULAR + "60,1\n", " line 5: time must be after that of the row before; got a step of -60 s"),
-        (REGULAR + "240,1\n", " line 5: time must grow by the same step, 60 s here; got a step of 120 s"),
+        (REGULAR + "250,1\n", " line 5: " + SAME_STEP + "130 s"),
+        (REGULAR + "150,1\n", " line 5: " + SAME_STEP + "30 s"),
+        (REGULAR + "420,1\n480,1\n1500,1\n", ": at most half of its rows may be missing; got 6 of 26"),
     ],
 )
 def test_a_file_that_breaks_a_rule(tmp_path, text, message):

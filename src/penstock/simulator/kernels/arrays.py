@@ -13,11 +13,13 @@ Small = NDArray[np.int32]
 Flags = NDArray[np.int8]
 
 SHUFFLE, FIELDS, LOAD_BALANCING, LEAST_WORK, CHOSEN = 0, 1, 2, 3, 4  # groupings; CHOSEN: decided beforehand
+PULL = 5  # has a kernel of its own
 NONE = -1  # the end of a list
 BUCKETS = 1024  # of the latency histogram; the last one holds whatever is longer
 
 DEAD, PROCESSED, TIMED_OUT, ASKED = -1, 0, 1, 2  # fates of an event; ASKED is added where a request goes with it
 LOST = -1  # a request whose event was dropped
+ARRIVED, COUNTED, GONE = 1, 2, 4  # of a held event: it was let in; it counts as received already; it was dropped
 Q_SIZE, T_OUT, RESTART = 0, 1, 2  # causes of a drop
 CAUSES = ("q_size", "t_out", "restart")
 
@@ -30,6 +32,27 @@ class Events(NamedTuple):
     source: Ints  # number of its source event
     value: Small  # what it is, as an index into the operator's tables
     row: Small  # which sender it comes from
+
+
+class Held(NamedTuple):
+    """Events that wait in front of an operator until a replica has room, in order of time."""
+
+    time: Floats
+    born: Floats
+    source: Ints
+    value: Small
+    row: Small
+    flags: Flags  # ARRIVED, COUNTED, GONE
+
+
+class Binding(NamedTuple):
+    """What is known of an operator's replicas where events are bound late."""
+
+    turn: Ints  # when each was last chosen
+    ready: Floats  # from when on each may be given something
+    credit: Ints  # the events that one replica may have unfinished
+    turns: Ints  # events bound so far
+    clock: Floats  # up to when all that could be bound was
 
 
 class Queue(NamedTuple):

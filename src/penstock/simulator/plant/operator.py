@@ -12,14 +12,14 @@ from penstock.common.names import one_of
 from penstock.errors import InputError
 from penstock.grouping.kernels import publish_to, senders
 from penstock.grouping.online_shuffle.options import OnlineShuffleOptions
-from penstock.metrics.counters import OperatorCounters, ReplicaCounters
+from penstock.metrics.counters import OperatorCounters
 from penstock.simulator.kernels.arrays import (
-    CAUSES,
     CHOSEN,
     FIELDS,
     LEAST_WORK,
     LOAD_BALANCING,
     NONE,
+    PULL,
     RESTART,
     SHUFFLE,
     Events,
@@ -39,6 +39,7 @@ from penstock.simulator.kernels.settle import settle_all
 from penstock.simulator.kernels.take import take
 from penstock.simulator.plant.model import OperatorModel
 from penstock.simulator.plant.online import OnlineSide
+from penstock.simulator.plant.rows import Rows, counted
 from penstock.simulator.scenario import Plant
 
 KINDS = {
@@ -47,6 +48,7 @@ KINDS = {
     "load_balancing": LOAD_BALANCING,
     "online_shuffle": CHOSEN,
     "least_work": LEAST_WORK,
+    "pull": PULL,
 }
 _NOTHING_CHOSEN = np.zeros(0, np.int64), np.zeros(0, np.int8)
 _FIRST_ROOM = 1 << 12
@@ -74,6 +76,9 @@ class SimulatedOperator:
         self._outputs = empty_events((len(model.outputs), _FIRST_ROOM))
         self._filled = np.zeros(len(model.outputs), np.int64)
         self._limits = np.array([plant.hop_s, plant.t_out_s or np.inf, np.inf])
+        self.paid_s = np.zeros(self.pool)  # by replica: how long it was active or had events queued
+        self._queued = np.zeros(self.pool, bool)  # when it was last counted, and what each had received by then
+        self._received = np.zeros(self.pool, np.int64)
         self._bound()
         if self.online:
             self.online.activate(np.zeros(1, np.int64))
@@ -132,6 +137,20 @@ class SimulatedOperator:
         if self.online:
             self.online.executed(self._queue, self._queue.left[: self._queue.size[2]])
 
+    def pay(self, since_s: float, until_s: float) -> None:
+        """Count what the replicas cost in a stretch that has been played.
+
+        One that gets no more events costs until the last that it had has left.
+        """
+        replicas, queued = self._replicas, self._replicas.held > 0
+        received = replicas.received.sum(axis=1)
+        worked = self._queued | (received > self._received)
+        ends_s = np.where(worked, np.clip(replicas.free, since_s, until_s), since_s)
+        ends_s[queued] = until_s
+        ends_s[self._routes.active[: self._routes.length[0]]] = until_s
+        self.paid_s += ends_s - since_s
+        self._queued, self._received = queued, received
+
     def output(self, edge: int) -> Events:
         """What the last `give` sent along one of the output edges."""
         count = self._filled[edge]
@@ -148,8 +167,8 @@ class SimulatedOperator:
             raise InputError(
                 f"{self.model.operator}: replicas must be among 0..{self.pool - 1}, each once; got {list(replicas)}"
             )
-        new = [replica for replica in active if replica not in self.active]
-        self._warm_up(new, now_s)
+        before = set(self.active)
+        self._warm_up([replica for replica in active if replica not in before], now_s)
         self._routes.active[: len(active)] = active
         self._routes.length[0] = len(active)
         self._bound()
@@ -175,16 +194,19 @@ class SimulatedOperator:
         before = dict(zip(names, np.cumsum([0, *(len(active[name]) for name in names)]), strict=False))
         of = sum(len(active[name]) for name in names)
         for edge in self.model.inputs:
-            sending = active[edge.stream.sender]
-            for row, replica in self._rows(edge.row):
-                rank = sending.index(replica) if replica in sending else replica
-                number = (int(before[edge.stream.sender]) + rank) % of
-                if (self._seats[row] != (number, of)).any():
-                    self._seats[row] = number, of
-                    self._senders.turn[row] = number
-                    if self.online:
-                        self.online.seat(row, number)
-                    changed.append(row)
+            rows = self._rows(edge.row)
+            ranks, sending = np.arange(len(rows)), np.array(active[edge.stream.sender])
+            ranks[sending] = np.arange(len(sending))
+            numbers = (int(before[edge.stream.sender]) + ranks) % of
+            seats = self._seats[rows.start : rows.stop]
+            new = (seats[:, 0] != numbers) | (seats[:, 1] != of)
+            seats[:, 0], seats[:, 1] = numbers, of
+            places = rows.start + np.flatnonzero(new)
+            self._senders.turn[places] = numbers[new]
+            changed += places.tolist()
+        if self.online:
+            for row in changed:
+                self.online.seat(row, int(self._seats[row, 0]))
         self._publish(changed)
 
     def restart(self, until_s: float, *, lossy: bool) -> None:
@@ -204,6 +226,7 @@ class SimulatedOperator:
             self.online.restart()
         replicas.head[:], replicas.tail[:], replicas.unfinished[:] = NONE, NONE, NONE
         replicas.waiting[:], replicas.held[:], replicas.free[:] = 0, 0, until_s
+        self._queued[:] = False
         if lossy:
             np.add.at(replicas.dropped, (holders, RESTART), 1)
             settle_all(self._tracking, self._tally, waiting)
@@ -214,25 +237,10 @@ class SimulatedOperator:
 
     def counters(self) -> OperatorCounters:
         """The counters now."""
-        counted, names = self._replicas, self.model.senders
-        received, dropped, emitted = counted.received.tolist(), counted.dropped.tolist(), counted.emitted.tolist()
-        processed, busy = counted.processed.tolist(), counted.busy.tolist()
-        held = counted.held.tolist()
-        streams = {edge.stream.name: place for place, edge in enumerate(self.model.outputs)}
-        replicas = {
-            replica: ReplicaCounters(
-                received=dict(zip(names, received[replica], strict=True)),
-                processed=processed[replica],
-                emitted={name: emitted[replica][place] for name, place in streams.items()},
-                sent=_by_receiver(self.model, emitted[replica]),
-                dropped={cause: n for cause, n in zip(CAUSES, dropped[replica], strict=True) if n},
-                busy_s=busy[replica],
-                cpu_s=busy[replica],
-                queued=held[replica],
-            )
-            for replica in range(self.pool)
-        }
-        return OperatorCounters(replicas, self.active, self.pool, self.backlog)
+        return OperatorCounters(self._rows_now(), self.active, self.pool, self.backlog)
+
+    def _rows_now(self) -> Rows:
+        return counted(self.model, self._replicas)
 
     def sources_born_before(self, time_s: float) -> list[int]:
         """The source events that entered before then and of which something is here."""
@@ -244,11 +252,10 @@ class SimulatedOperator:
         """Keep track of source events there from now on."""
         self._tracking = tracking
 
-    def _rows(self, first: int) -> list[tuple[int, int]]:
-        """The rows of one edge's senders, each with the sender's replica."""
+    def _rows(self, first: int) -> range:
+        """The rows of one edge's senders, one for each of the sender's replicas."""
         later = [edge.row for edge in self.model.inputs if edge.row > first]
-        end = min(later, default=len(self.model.origin))
-        return [(row, row - first) for row in range(first, end)]
+        return range(first, min(later, default=len(self.model.origin)))
 
     def _publish(self, rows: Iterable[int] | None = None) -> None:
         """Tell these senders how used the replicas are, or all."""
@@ -286,10 +293,3 @@ class SimulatedOperator:
 def _online_side(model: OperatorModel) -> OnlineSide:
     options = model.operator.grouping_options or OnlineShuffleOptions()
     return OnlineSide(len(model.origin), model.operator.pool, model.work.key, options)
-
-
-def _by_receiver(model: OperatorModel, emitted: Sequence[int]) -> dict[str, int]:
-    sent: dict[str, int] = {}
-    for edge, count in zip(model.outputs, emitted, strict=True):
-        sent[edge.receiver] = sent.get(edge.receiver, 0) + count
-    return sent

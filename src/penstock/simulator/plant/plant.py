@@ -15,10 +15,13 @@ from penstock.simulator.kernels.arrays import BUCKETS, Events, Floats, Tally, Tr
 from penstock.simulator.kernels.move import merge
 from penstock.simulator.kernels.settle import enter
 from penstock.simulator.plant.arrivals import Arrivals
-from penstock.simulator.plant.model import Edge, Model
+from penstock.simulator.plant.model import Edge, Model, OperatorModel
 from penstock.simulator.plant.online import REPORT_S
+from penstock.simulator.plant.operator import SimulatedOperator
+from penstock.simulator.plant.pull import PullOperator
 from penstock.simulator.plant.regional import RegionalOperator
-from penstock.simulator.plant.stateful import kind_of
+from penstock.simulator.plant.rows import with_latency
+from penstock.simulator.plant.stateful import StatefulOperator
 from penstock.simulator.scenario import Plant
 
 CHUNK = 1 << 14  # source events moved through the topology at once
@@ -28,8 +31,8 @@ _FIRST_RING = 1 << 12
 class SimulatedPlant:
     """Events are moved operator by operator, in topological order, a stretch of time at a stretch.
 
-    That is exact: who gets an event is settled when it is sent, a replica works in order of arrival, and replicas
-    change only between stretches.
+    That is exact: who gets an event is settled when it is sent (with `pull`, when a replica gets room), a replica works
+    in order of arrival, and replicas change only between stretches.
     """
 
     def __init__(
@@ -54,7 +57,7 @@ class SimulatedPlant:
         self._tracking = _ring(_FIRST_RING, used=model.splits)
         plant.check_state(model.stateful)
         self.operators = {
-            name: kind_of(one, regional=regional)(one, plant, self._tracking, self._tally)
+            name: _kind_of(one, regional=regional)(one, plant, self._tracking, self._tally)
             for name, one in model.operators.items()
         }
         self._changed = False
@@ -70,6 +73,11 @@ class SimulatedPlant:
     def events(self) -> int:
         """Source events that entered."""
         return self._total
+
+    @property
+    def entered(self) -> dict[str, int]:
+        """Events that entered, by source."""
+        return self._entered
 
     @property
     def out(self) -> int:
@@ -106,6 +114,11 @@ class SimulatedPlant:
         """Events that wait or are worked on, at all operators."""
         return sum(operator.backlog for operator in self.operators.values())
 
+    @property
+    def replica_seconds(self) -> float:
+        """What the replicas cost so far: each costs while it is active or has events queued."""
+        return math.fsum(float(operator.paid_s.sum()) for operator in self.operators.values())
+
     def active(self) -> dict[str, int]:
         """The number of active replicas by operator."""
         return {name: len(operator.active) for name, operator in self.operators.items()}
@@ -129,6 +142,7 @@ class SimulatedPlant:
         for operator in self.operators.values():
             operator.take(_merged([flowing.pop(edge, none) for edge in operator.model.inputs]))
             operator.give(until_s)
+            operator.pay(self.now_s, until_s)
             for place, edge in enumerate(operator.model.outputs):
                 flowing[edge] = operator.output(place)
         self.now_s = until_s
@@ -151,8 +165,8 @@ class SimulatedPlant:
     def counters(self) -> RunCounters:
         """The counters now. The latency of source events is counted at the last operator, in its first replica."""
         counted = {name: operator.counters() for name, operator in self.operators.items()}
-        last = next(reversed(counted.values()))
-        last.replicas[0].latency = self.latency()
+        last = next(reversed(counted))
+        counted[last] = with_latency(counted[last], self.latency())
         return RunCounters(self.now_s, dict(self._entered), counted)
 
     def latency(self) -> LatencyHistogram:
@@ -228,6 +242,17 @@ class SimulatedPlant:
         self._tracking = ring
         for operator in self.operators.values():
             operator.track(ring)
+
+
+def _kind_of(model: OperatorModel, *, regional: bool) -> type[SimulatedOperator]:
+    """What simulates an operator: with state, bound late, in regions, or all at one place."""
+    if model.operator.state is not None:
+        return StatefulOperator
+    if model.operator.grouping == "pull":
+        if regional:
+            raise InputError(f"{model.operator}: grouping 'pull' knows no delays between regions")
+        return PullOperator
+    return RegionalOperator if regional else SimulatedOperator
 
 
 def _ring(room: int, *, used: bool) -> Tracking:

@@ -67,7 +67,7 @@ class RegionalOperator(SimulatedOperator):
 
     def sending(self) -> list[tuple[str, int]]:
         """The sender of each row: operator or source, and replica."""
-        return [(edge.stream.sender, n) for edge in self.model.inputs for _, n in self._rows(edge.row)]
+        return [(edge.stream.sender, n) for edge in self.model.inputs for n in range(len(self._rows(edge.row)))]
 
     @property
     def backlog(self) -> int:

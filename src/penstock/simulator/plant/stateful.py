@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penstock.metrics.counters import OperatorCounters
 from penstock.metrics.latency import LatencyHistogram, merged
 from penstock.simulator.kernels.arrays import (
     PROCESSED,
@@ -22,8 +21,8 @@ from penstock.simulator.kernels.arrays import (
     empty_events,
 )
 from penstock.simulator.plant.model import OperatorModel
-from penstock.simulator.plant.operator import SimulatedOperator
 from penstock.simulator.plant.regional import RegionalOperator
+from penstock.simulator.plant.rows import Kept, Rows, with_state
 from penstock.simulator.scenario import Plant
 from penstock.state.owners import first_owners, reassigned
 
@@ -177,16 +176,11 @@ class StatefulOperator(RegionalOperator):
         self._moves.end(until_s)
         super().restart(until_s, lossy=lossy)
 
-    def counters(self) -> OperatorCounters:
+    def _rows_now(self) -> Rows:
         """The counters now, with those of state."""
-        counted, owners = super().counters(), self._moves.routes.active
-        keys = np.bincount(owners, self._keys, self.pool)
-        for replica, one in counted.replicas.items():
-            one.state_keys = int(keys[replica])
-            one.state_bytes = round(self._key_bytes * one.state_keys)
-            one.groups_moved = self._moves.moved[replica]
-            one.moving = merged([self._moves.waits[replica]])
-        return counted
+        keys = np.bincount(self._moves.routes.active, self._keys, self.pool).astype(np.int64).tolist()
+        waits = [merged([one]) for one in self._moves.waits]
+        return with_state(super()._rows_now(), Kept(keys, self._key_bytes, list(self._moves.moved), waits))
 
     def _send(self, until_s: float) -> None:
         """Let set out what is sent by then."""
@@ -234,10 +228,3 @@ def _cut(events: Events, first: int, last: int | None = None) -> Events:
     time, born, source, value, row = events
     part = slice(first, last)
     return Events(time[part], born[part], source[part], value[part], row[part])
-
-
-def kind_of(model: OperatorModel, *, regional: bool) -> type[SimulatedOperator]:
-    """What simulates an operator: with state, in regions, or all at one place."""
-    if model.operator.state is not None:
-        return StatefulOperator
-    return RegionalOperator if regional else SimulatedOperator

@@ -21,7 +21,7 @@ from penstock.topology import Stream, To, Topology
 from .reference import Reference
 
 INTERVAL_S = 1.0
-GROUPINGS = ("shuffle", "fields", "load_balancing", "least_work")
+GROUPINGS = ("shuffle", "fields", "load_balancing", "least_work", "pull")
 KEYS = 7
 
 
@@ -128,7 +128,8 @@ class Case:
 
     def reference(self) -> Reference:
         sources = {name: (times.tolist(), self.payloads(name)) for name, times in self.times.items()}
-        return self._begun(Reference(self.topology, sources, self.options))
+        mean_s = {name: one.model.mean_s for name, one in self.plant().operators.items()}
+        return self._begun(Reference(self.topology, sources, self.options, mean_s=mean_s))
 
     def _begun(self, plant: Any) -> Any:
         for name, active in self.changes[0].replicas.items():

@@ -98,6 +98,9 @@ class ReferenceOperator:
         for wire, payload in sent:
             wire.receiver.take(Event(event.journey, payload, wire))
 
+    def changed(self) -> None:
+        """Other replicas are active now."""
+
     def drop(self, event: Event, cause: str) -> None:
         self.unfinished.remove(event)
         self.dropped[cause] += 1
@@ -129,6 +132,7 @@ class Reference:
     failed: int = 0
     regions: dict[tuple[str, int], int] = field(default_factory=dict)
     delays_s: Any = None
+    mean_s: Mapping[str, float] = field(default_factory=dict)  # of an event, by operator
 
     def __post_init__(self) -> None:
         topology = self.topology
@@ -145,6 +149,10 @@ class Reference:
         self._changed = False
 
     def operator(self, declared: Operator) -> ReferenceOperator:
+        if declared.grouping == "pull":
+            from .reference_pull import PullReferenceOperator
+
+            return PullReferenceOperator(self, declared)
         return ReferenceOperator(self, declared)
 
     @property
@@ -186,6 +194,7 @@ class Reference:
         for number in set(active) - set(operator.active):
             operator.replicas[number].ready_s = now_s + (self.options.activation_delay_s if now_s > 0 else 0.0)
         operator.active = tuple(sorted(active))
+        operator.changed()
         self._tell_senders(operator)
         for successor in self.topology.successors(name):
             self._seat(self.operators[successor])

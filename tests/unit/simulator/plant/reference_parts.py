@@ -50,7 +50,7 @@ class Wire:
         if seat != self.seat:
             self.seat = seat
             declared = self.receiver.declared
-            if declared.grouping != "least_work":
+            if declared.grouping not in ("least_work", "pull"):
                 self.grouping = make_grouping(declared.grouping, seat, declared.key)
             self.update()
 

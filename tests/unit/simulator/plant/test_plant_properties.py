@@ -69,6 +69,8 @@ WAYS = {
     "exponential": (drawn, Facts(exponential=True)),
     "drawn": (lambda: drawn(0.6), Facts()),
     "exponential and drawn": (lambda: drawn(0.6), Facts(exponential=True)),
+    "pull": (lambda: drawn(2.0, "pull"), Facts()),
+    "pull, exponential and drawn": (lambda: drawn(0.6, "pull"), Facts(exponential=True)),
     "online shuffle": (lambda: drawn(2.0, "online_shuffle"), Facts()),
 }
 

@@ -30,7 +30,7 @@ def placed(topology, random):
 
 
 def plain(case):
-    assume(all(one.grouping != "least_work" for one in case.topology.operators.values()))
+    assume(all(one.grouping not in ("least_work", "pull") for one in case.topology.operators.values()))
     return case.plant(regional=True), case.reference()
 
 
