@@ -55,4 +55,5 @@ def _declared(topology: Topology, name: str) -> Declared:
         share = sender.selectivity.get(stream.name, 1.0) if sender else float(stream.name != DEAD_LETTERS)
         shares[stream.sender] = shares.get(stream.sender, 0.0) + share
     time_ms = operator.execution_time_ms
-    return Declared(topology.predecessors(name), None if time_ms is None else time_ms / 1000, shares)
+    time_s = None if time_ms is None else time_ms / 1000
+    return Declared(topology.predecessors(name), time_s, shares, operator.in_order)

@@ -32,7 +32,9 @@ def execute(actuator: Actuator, snapshot: Snapshot, plan: Plan, measure: Measure
     used: dict[str, Utilisation] = {}
     for name, target in plan.targets.items():
         load = snapshot.operators[name]
-        active = target.which or choose_replicas(load.active, target.replicas, load.there or load.pool)
+        active = target.which or load.active
+        if target.which is None and target.replicas != len(load.active):
+            active = choose_replicas(load.active, target.replicas, load.there or load.pool)
         if active != load.active:
             try:
                 actuator.set_replicas(name, active)
@@ -47,7 +49,10 @@ def execute(actuator: Actuator, snapshot: Snapshot, plan: Plan, measure: Measure
 
 def _senders(load: OperatorLoad, plan: Plan) -> int:
     """How many replicas will send to the operator; a source counts as one."""
-    return sum(plan.targets[name].replicas if name in plan.targets else 1 for name in load.received_by) or 1
+    count, targets = 0, plan.targets
+    for name in load.received_by:
+        count += targets[name].replicas if name in targets else 1
+    return count or 1
 
 
 def _publish(actuator: Actuator, used: Mapping[str, Utilisation]) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from penstock.control.ports import Counted
 from penstock.metrics.counters import RunCounters
@@ -28,16 +27,12 @@ class Monitor:
         self._times = ExecutionTimes({**known, **(measured_s or {})})
         self._earlier: RunCounters | None = None
 
-    def collect(self, now_s: float) -> Snapshot | None:
-        """The interval since the last look; None at the first."""
+    def collect(self, now_s: float, cut: bool = False) -> Snapshot | None:
+        """The interval since the last look, which may have been cut short on purpose; None at the first."""
         later = self._counted.counters()
         earlier, self._earlier = self._earlier, later
         if earlier is None:
             return None
-        snapshot = difference(earlier, later, self.rules)
-        age_s = now_s - later.time_s
-        if not age_s <= self.rules.oldest_s:
-            reason = f"counters are {age_s:.3g} s old; stale after {self.rules.oldest_s:g} s"
-            names = (*snapshot.source_input, *snapshot.operators)
-            snapshot = replace(snapshot, incomplete=dict.fromkeys(names, reason))
-        return self._times.update(snapshot)
+        age_s, oldest_s = now_s - later.time_s, self.rules.oldest_s
+        stale = None if age_s <= oldest_s else f"counters are {age_s:.3g} s old; stale after {oldest_s:g} s"
+        return difference(earlier, later, self.rules, cut=cut, doubt=stale, times=self._times)

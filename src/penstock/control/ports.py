@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from penstock.forecast.base import Forecast
 from penstock.metrics.counters import RunCounters
+from penstock.metrics.interval import IntervalRules
 from penstock.metrics.rows import IntervalRecord, LevelRows
+from penstock.metrics.snapshot import Snapshot
 from penstock.metrics.utilisation import Utilisation
 
 
@@ -20,11 +23,37 @@ class Clock(Protocol):
         """Return at that time, or earlier when there is a reason to look around (the run stops)."""
 
 
+@runtime_checkable
+class Wakes(Protocol):
+    """A clock whose sleep somebody else may end."""
+
+    def wake(self) -> None:
+        """Let who sleeps go on, or who will sleep next; from any thread."""
+
+
 class Counted(Protocol):
     """Something that counts: a run on Spark, a simulation."""
 
     def counters(self) -> RunCounters:
         """The counters now, stamped by the loop's clock; operators in topological order."""
+
+
+class Monitors(Protocol):
+    """Something that sees the interval that just ended: `control.monitor.Monitor`, or one of a query's progress."""
+
+    @property
+    def rules(self) -> IntervalRules:
+        """How an interval should look."""
+
+    def collect(self, now_s: float, cut: bool = False) -> Snapshot | None:
+        """The interval since the last look, which may have been cut short on purpose; None where there is none yet."""
+
+
+class Analyzes(Protocol):
+    """Something that forecasts: `control.analyze.Analyzer`, or what is put around it."""
+
+    def analyze(self, snapshot: Snapshot) -> Forecast:
+        """Learn from the snapshot, then forecast."""
 
 
 class Actuator(Protocol):

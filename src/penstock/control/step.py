@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from penstock.forecast.base import Forecast
@@ -11,10 +12,12 @@ from penstock.metrics.rows import (
     ForecastRow,
     IntervalRecord,
     IntervalRow,
+    LateRow,
     LevelRows,
     ManagerRow,
     OperatorRow,
     TimetableRow,
+    WaitingRow,
 )
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.policy.base import Decision, Plan
@@ -39,24 +42,28 @@ class Step:
 class LoopState:
     """What a live view shows: the last step, the last one with a snapshot, the last changes with their times.
 
-    Where there are workers, also what managers said last.
+    Where there are workers, also what managers said last. `failures`: how often each phase has failed so far.
     """
 
     last: Step | None = None
     seen: Step | None = None
     changes: tuple[tuple[float, Decision], ...] = ()
     said: tuple[ManagerRow, ...] = ()
+    failures: Mapping[str, int] = field(default_factory=dict)
 
     def after(self, step: Step, *, changes: int) -> LoopState:
         """The state after one more step, with at most so many changes, and words of managers."""
         new = tuple((step.time_s, decision) for decision in step.decisions if decision.changed)
         said = step.levels.managers if step.levels else ()
         seen = step if step.snapshot else self.seen
-        return LoopState(step, seen, (*self.changes, *new)[-changes:], (*self.said, *said)[-changes:])
+        failed = {*step.failures, *(("execute",) if step.not_executed else ())}
+        failures = {**self.failures, **{phase: self.failures.get(phase, 0) + 1 for phase in failed}}
+        return LoopState(step, seen, (*self.changes, *new)[-changes:], (*self.said, *said)[-changes:], failures)
 
 
 def interval_record(step: Step, snapshot: Snapshot) -> IntervalRecord:
     """A step as rows of the store."""
+    latency = snapshot.latency
     return IntervalRecord(
         interval=_interval(step, snapshot),
         operators=tuple(
@@ -66,6 +73,8 @@ def interval_record(step: Step, snapshot: Snapshot) -> IntervalRecord:
         decisions=tuple(_decision(step, decision) for decision in step.decisions),
         timetables=_timetables(step),
         levels=step.levels or LevelRows(),
+        waiting=_waiting(step.number, snapshot),
+        lateness=() if latency.late is None else (LateRow(number=step.number, late=latency.late),),
     )
 
 
@@ -106,6 +115,14 @@ def _operator(number: int, load: OperatorLoad, incomplete: str | None) -> Operat
         cpu_share=load.cpu_share,
         execution_time_s=load.execution_time_s,
         incomplete=incomplete,
+    )
+
+
+def _waiting(number: int, snapshot: Snapshot) -> tuple[WaitingRow, ...]:
+    return tuple(
+        WaitingRow(number=number, operator=load.name, held=load.held, booked=load.booked, outside=load.outside)
+        for load in snapshot.operators.values()
+        if load.held or load.outside or load.booked
     )
 
 

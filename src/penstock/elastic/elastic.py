@@ -10,12 +10,16 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from penstock.control.analyze import analyzer_for
-from penstock.control.declare import declared, expected_workload
+from penstock.common.checks import fraction, positive
 from penstock.control.loop import Loop, Parts, check_td
 from penstock.control.monitor import Monitor
+from penstock.control.orders import Order, Stop
+from penstock.control.steering import Helm, Steering
+from penstock.control.step import LoopState
+from penstock.elastic.planning import PlannedRun
+from penstock.elastic.steering import Orders, earlier_run, last_replicas
 from penstock.elastic.summary import Played, summarise
 from penstock.elastic.workers import ElasticWorkers, ManagedRun
 from penstock.engine.driver.faults import Fault
@@ -23,32 +27,40 @@ from penstock.engine.run import Run
 from penstock.errors import EngineError, InputError
 from penstock.forecast.registry import check_for_loop
 from penstock.metrics.counters import RunCounters
-from penstock.metrics.interval import IntervalRules
+from penstock.metrics.interval import DEFAULT_TD_S
 from penstock.metrics.recorder import Recorder
-from penstock.metrics.rows import FaultRow, IntervalRecord, RunRow
+from penstock.metrics.rows import FaultRow, IntervalRecord, PromiseRow, RunRow
 from penstock.metrics.store import Store
 from penstock.policy.base import Decision, Policy, initial_replicas, name_of
-from penstock.policy.guards import guarded
-from penstock.policy.registry import policy_for
-from penstock.policy.static import Static
+from penstock.policy.guards import Bounded
+from penstock.policy.guards.calendar import parse_calendar
+from penstock.policy.penstock import LATE, TARGET_MS
 from penstock.policy.workload import Workload
 from penstock.sources import TraceSource
+from penstock.ui.listen import Listen, parse_listen
 from penstock.workload import DAY_S, Trace
 
-SLOWEST_STALE_S = 1.0
+if TYPE_CHECKING:
+    from penstock.ui.access import Access
+    from penstock.ui.exposition import RunMetrics
+
 LOOK_EVERY_S = 0.25
 LAST_CHANGES = 1000  # that are kept in memory; the store has them all
+STOP_WITHIN_S = 30.0
 
 
 class Elastic:
     """A run whose replicas, and with `workers` its workers, follow the load.
 
-    `policy` is a name (`psps`, `cba:12`, `static:4`) or a policy of your own; None only watches. With a `store`, a file
-    or a database's URL, every interval is kept there with its reasons. `expected` is the trace that will come, which
-    some policies size for; that of a `TraceSource` is known. Entering starts the run, unless it has been started, and
-    leaving stops what was started.
+    `policy` is a name (`penstock`, `psps`, `static:4`) or a policy of your own; None only watches. The run promises
+    that at most a share `late` of its events takes longer than `target_ms`; `penstock` keeps to it. `calendar` has
+    known events ahead, as `freeze mon-fri 08:00-10:00 Europe/Zurich; least clean=4 daily 18:00-22:00`. With a `store`,
+    a file or a database's URL, every interval is kept there with its reasons. `expected` is the trace that will come,
+    which some policies size for; that of a `TraceSource` is known. With `ui` (`8470`, or a `Listen`) the run is shown
+    there, from its store, to browsers and to Prometheus, and takes orders from who has its token; from Python it takes
+    them with `steer`. Entering starts the run, unless it has been started, and leaving stops what was started.
 
-        with Elastic(run, policy="psps", td_s=5, store="metrics.db") as live:
+        with Elastic(run, late=0.01, target_ms=500, store="metrics.db") as live:
             live.wait()
         print(live.summary()["latency_ms"])
     """
@@ -56,9 +68,11 @@ class Elastic:
     def __init__(
         self,
         run: Run,
-        policy: str | Policy | None = "psps",
+        policy: str | Policy | None = "penstock",
         *,
-        td_s: float = 5.0,
+        late: float = LATE,
+        target_ms: float = TARGET_MS,
+        td_s: float = DEFAULT_TD_S,
         forecaster: str | None = None,
         slots: int | None = None,
         cooldown_s: float = 0.0,
@@ -68,38 +82,62 @@ class Elastic:
         store: str | Path | None = None,
         workers: ElasticWorkers | None = None,
         settings: Mapping[str, object] | None = None,
+        ui: str | Listen | None = None,
+        calendar: str | None = None,
     ) -> None:
         check_td(td_s)
+        if ui is not None and store is None:
+            raise InputError("dashboard: it shows what is in the store; the run needs one, store='metrics.db'")
         if slots is not None and slots < len(run.topology.operators):
             raise InputError(
                 f"slots must be at least 1 for each of {len(run.topology.operators)} operators; got {slots}"
             )
         if forecaster is not None:
             check_for_loop(forecaster)
+        self.ui = parse_listen(ui, what="ui") if isinstance(ui, str) else ui
         self.run = run
         self.policy = policy
+        self.promise = {
+            "late": fraction("run", "late", late),
+            "target_ms": positive("run", "target_ms", target_ms),
+        }
         self.td_s = td_s
-        self.forecaster = forecaster
         self.slots = slots
-        self.cooldown_s = cooldown_s
         self.warm_up_s = warm_up_s
-        self.day_s = day_s
         self.expected = expected if expected is not None else _trace_of(run)
         self.workers = workers
         self.settings = dict(settings or {})  # whatever else the store shall know of the run
         self.started_s = self.ended_s = 0.0
         self.loop: Loop | None = None
         self.managed: ManagedRun | None = None
-        self.played = Played()
+        self.played = Played(td_s)
         self.decisions: deque[Decision] = deque(maxlen=LAST_CHANGES)  # that changed replicas, the last of them
-        self._first = self._sized({})  # a mistake in the policy shows before anything starts
+        pools = {name: operator.pool for name, operator in run.topology.operators.items()}
+        self._planned = PlannedRun(
+            run=run,
+            name=self.name,
+            policy=policy,
+            forecaster=forecaster,
+            td_s=td_s,
+            promise=self.promise,
+            cooldown_s=cooldown_s,
+            day_s=day_s,
+            expected=self.expected,
+            calendar=parse_calendar(calendar, pools),
+        )
+        self._helm = Helm(pools, self._planned.make)  # a mistake in the policy shows before anything starts
         self.store = None if store is None else Store(str(store))
+        self._orders = Orders(self._helm, self.name, self.store, lambda: self.run.clock.now())
         self._recorder = None if self.store is None else Recorder(partial(self.store.write, self.name))
+        self.ui_url: str | None = None  # once it has started
+        self.access: Access | None = None  # for who steers it from elsewhere
+        self._metrics: RunMetrics | None = None
         self._counters: RunCounters | None = None
         self._faults = 0  # the last one recorded
         self._failure: Exception | None = None
         self._ending = threading.Event()
-        self._stop_within_s = 30.0
+        self._recorded = False  # all of it
+        self._stop_within_s = STOP_WITHIN_S
         self._thread = threading.Thread(target=self._control, name="penstock-loop", daemon=True)
         self._started = contextlib.ExitStack()
 
@@ -112,16 +150,21 @@ class Elastic:
 
     def start(self) -> Elastic:
         """Start workers, run and loop; what has been started by somebody else stays theirs."""
-        if self.store is not None:
-            self.store.start_run(self._row())
+        begin = {} if self.store is None else self._enter(self.store)
         try:
+            if self.ui is not None and self.store is not None:
+                self._show(self.store, self.ui)
+            self._started.callback(self._end_records)  # before its page is gone
             if self.workers is not None:
                 self._started.enter_context(self.workers.started())
             if not self.run.started:
-                if self.policy is not None:
-                    self.run.begin_with(self._initial())
+                if self.policy is not None or begin:
+                    self.run.begin_with({**self._initial(), **begin})
                 self.run.start()
                 self._started.callback(self._stop_run)
+            if self.access is not None:
+                file = self.access.write(self.run.folder)
+                self._started.callback(file.unlink, missing_ok=True)
         except BaseException:
             self._close()
             raise
@@ -129,10 +172,34 @@ class Elastic:
         self._thread.start()
         return self
 
+    def _enter(self, store: Store) -> dict[str, int]:
+        """Note that the run begins, under the orders of the driver before it; gives the replicas that these ask for."""
+        earlier = earlier_run(store, self.run.id) if self.run.carried_on else None
+        store.start_run(self._row(), PromiseRow(**self.promise))
+        if earlier is None:
+            return {}
+        self._orders.carry_over(earlier)
+        steering = self.steering
+        return {**(last_replicas(store, earlier) if steering.frozen else {}), **steering.by_hand}
+
+    def _show(self, store: Store, listen: Listen) -> None:
+        from penstock.ui.access import Access
+        from penstock.ui.exposition import RunMetrics  # who shows nothing need not load a server
+        from penstock.ui.server import serving
+        from penstock.ui.steer import Bridge
+
+        self._metrics = RunMetrics(self, self.run.topology.name, self._policy_name, PromiseRow(**self.promise))
+
+        def bridge(url: str) -> Bridge:
+            self.access = Access.new(url, self.name, listen)
+            return Bridge(self, self.access)
+
+        self.ui_url = self._started.enter_context(serving(store, listen, self._metrics.exposition, bridge))
+
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until the sources have ended and everything is processed; False if the time is over first.
 
-        Raises what ended the run, or the loop.
+        So it is when an order says that the run is to stop (`stopping`). Raises what ended the run, or the loop.
         """
         deadline_s = None if timeout_s is None else self.run.clock.now() + timeout_s
         while True:
@@ -141,10 +208,10 @@ class Elastic:
                 return True
             if self._failure is not None:
                 raise self._failure
-            if (left_s <= LOOK_EVERY_S and deadline_s is not None) or self.run.stopped():
+            if (left_s <= LOOK_EVERY_S and deadline_s is not None) or self.run.stopped() or self.stopping:
                 return False
 
-    def stop(self, timeout_s: float = 30.0) -> None:
+    def stop(self, timeout_s: float = STOP_WITHIN_S) -> None:
         """End the loop, and the run if it was started here, within the time; then the numbers stay as they are.
 
         Raises why the run has failed, if it was started here and has.
@@ -163,13 +230,45 @@ class Elastic:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         with contextlib.suppress(*() if kind is None else (EngineError,)):  # what was raised first says more
-            self.stop(timeout_s=30.0 if kind is None else 0.0)
+            self.stop(timeout_s=(self.steering.stop_within_s or STOP_WITHIN_S) if kind is None else 0.0)
+
+    # ── steering ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def steer(self, order: Order, who: str | None = None) -> Steering:
+        """Have an order carried out, now; gives what is in force. From any thread.
+
+        It is kept in the store under the name of who gave it, this program's user by default, and carried over when
+        another driver carries the run on. An InputError says why it cannot be carried out, if so.
+
+            live.steer(Hold("clean", replicas=4))
+        """
+        steering = self._orders.give(order, who)
+        if isinstance(order, Stop):
+            self.run.stop_sources()
+        elif self.loop is not None:
+            self.loop.wake()
+        return steering
+
+    @property
+    def steering(self) -> Steering:
+        """All orders that are in force."""
+        return self._helm.steering
+
+    @property
+    def stopping(self) -> bool:
+        """Whether an order says that the run is to stop; leaving the block, or `stop`, ends it with a savepoint."""
+        return self.steering.stop_within_s is not None
 
     # ── looking ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def counters(self) -> RunCounters:
         """What the run has done so far; after the end, in all."""
         return self._counters or self.run.counters()
+
+    @property
+    def loop_state(self) -> LoopState:
+        """Where the control loop is; before it has started, nowhere."""
+        return LoopState() if self.loop is None else self.loop.state
 
     def summary(self) -> dict[str, Any]:
         """What the run came to, for programs: events, latency, the papers' metrics, every operator, the workers."""
@@ -180,6 +279,7 @@ class Elastic:
         return {
             "topology": self.run.topology.name,
             "policy": None if self.policy is None else name_of(self.policy),
+            **({"steering": list(self.steering.told)} if self.steering.told else {}),
             "duration_s": round((self.ended_s or self.run.clock.now()) - self.started_s, 3),
             **found,
             "faults": [self._fault(one) for one in self.run.faults()],
@@ -193,14 +293,17 @@ class Elastic:
 
     def workload(self, times_s: Mapping[str, float]) -> Workload | None:
         """What a static run would be sized for, if the trace is known; declared execution times go before these."""
-        return None if self.expected is None else expected_workload(self.run.topology, self.expected, times_s)
+        return self._planned.workload(times_s)
 
     def record(self, record: IntervalRecord) -> None:
         """The loop hands over an interval: what the summary needs stays here, all of it goes to the store."""
-        self.played.add(record.interval)
+        self.played.td_s = self._helm.planning.rules.td_s
+        self.played.add(record.interval, record.decisions)
         record = replace(record, faults=self._new_faults())
         made = (Decision(one.operator, one.before, one.after, one.reason, one.expected) for one in record.decisions)
         self.decisions.extend(one for one in made if one.changed)
+        if self._metrics is not None:
+            self._metrics.record(record)
         if self._recorder is not None:
             self._recorder.record(record)
 
@@ -216,6 +319,7 @@ class Elastic:
         """Measure execution times on the first real events, then run the loop until the run ends."""
         try:
             self.loop = self._assemble(self._warm_up())
+            self.run.watch_surges(self.loop.wake)
             self.loop.run(lambda: self._ending.is_set() or self.run.stopped())
         except Exception as error:
             if not (self._ending.is_set() or self.run.stopped()):
@@ -228,45 +332,43 @@ class Elastic:
         return {name: time_s for name, time_s in found.items() if time_s is not None}
 
     def _assemble(self, times_s: Mapping[str, float]) -> Loop:
-        run = self.run
-        rules = IntervalRules(self.td_s, declared(run.topology), stale_after_s=max(SLOWEST_STALE_S, self.td_s / 2))
-        monitor = Monitor(_Fresh(run), rules, dict(times_s))
-        policy = self._sized(times_s)
-        analyzer = analyzer_for(policy, self.forecaster, self.td_s, self.day_s, self.name)
+        run, self._planned.times_s = self.run, times_s
+        planning, policy = self._helm.remake(), self._guarded
+        monitor = Monitor(_Fresh(run), planning.rules, dict(times_s))
         if self.workers is None:
-            return Loop(Parts(monitor, policy, run, analyzer, self), run.clock)
-        self.managed = managed = self.workers.manage(run, policy, self.td_s)
+            return Loop(Parts(monitor, policy, run, planning.analyzer, self, steer=self._helm.take), run.clock)
+        self.managed = managed = self.workers.manage(run, policy, planning.rules.td_s)
         parts = Parts(
             monitor,
             managed.policy,
             run,
-            analyzer,
+            planning.analyzer,
             self,
             infrastructure=managed.step,
             levels=managed.view,
+            steer=self._helm.take,
         )
         return Loop(parts, run.clock)
 
-    def _sized(self, times_s: Mapping[str, float]) -> Policy:
-        """The policy in its guards, with what is known of the load."""
-        if self.policy is None:
-            return Static({name: len(active) for name, active in self.run.active.items()}, "as it was started")
-        policy = self.policy
-        if isinstance(policy, str):
-            if policy.partition(":")[0] == "oracle":
-                raise InputError("policy 'oracle': knows the future, which only the simulator can tell it")
-            policy = policy_for(policy, workload=self.workload(times_s), forecaster=self.forecaster)
-        return guarded(policy, slots=self.slots, scale_in_s=self.cooldown_s)
+    @property
+    def _guarded(self) -> Policy:
+        """What a person says goes around the policy, and the hard limits around that."""
+        return Bounded(self._helm.guard, slots=self.slots)
 
     def _initial(self) -> dict[str, int]:
         pools = {name: operator.pool for name, operator in self.run.topology.operators.items()}
-        return initial_replicas(self._first, pools, self.td_s)
+        slots = None if self.workers is None else self.workers.first_slots
+        return initial_replicas(self._guarded, pools, self.td_s, slots)
+
+    @property
+    def _policy_name(self) -> str:
+        return "none" if self.policy is None else name_of(self.policy)
 
     def _row(self) -> RunRow:
         return RunRow(
             run=self.name,
             topology=self.run.topology.name,
-            policy="none" if self.policy is None else name_of(self.policy),
+            policy=self._policy_name,
             td_s=self.td_s,
             started_at=datetime.now(UTC).isoformat(),
             settings=self.settings | ({"trace": self.expected.name} if self.expected is not None else {}),
@@ -281,15 +383,23 @@ class Elastic:
         try:
             self._started.close()
         finally:
-            self._ending.set()
-            if self._thread.is_alive():
-                self._thread.join(self.td_s + 5.0)
-            if self._recorder is not None:
-                self._recorder.close()
+            self._end_records()  # where it has not come to that
             if self.store is not None:
-                self.store.write_faults(self.name, self._new_faults(ended=True))
-                self.store.finish_run(self.name, datetime.now(UTC).isoformat())
                 self.store.close()
+
+    def _end_records(self) -> None:
+        """End the loop, and have the store know all of the run, and that it has ended; once."""
+        self._ending.set()
+        if self._recorded:
+            return
+        self._recorded = True
+        if self._thread.is_alive():
+            self._thread.join(self._helm.planning.rules.td_s + 5.0)
+        if self._recorder is not None:
+            self._recorder.close()
+        if self.store is not None:
+            self.store.write_faults(self.name, self._new_faults(ended=True))
+            self.store.finish_run(self.name, datetime.now(UTC).isoformat())
 
 
 class _Fresh:

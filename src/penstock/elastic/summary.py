@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,28 +12,56 @@ from penstock.control.declare import declared
 from penstock.metrics.counters import OperatorCounters, ReplicaCounters, RunCounters
 from penstock.metrics.latency import LatencyHistogram
 from penstock.metrics.paper import overestimated_replicas, saved_resources, throughput_degradation
-from penstock.metrics.rows import IntervalRow
+from penstock.metrics.rows import DecisionRow, IntervalRow
 from penstock.metrics.shares import counted_edges, source_output
 from penstock.policy.workload import Workload
 from penstock.topology import Topology
 
+_WHOLE = 0.9  # of td
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 
 @dataclass
 class Played:
-    """Of every interval in which events entered: how many, how many left, and the replicas that were active."""
+    """Of every interval in which events entered: how many, how many left, and the replicas that were active.
 
+    An interval that a jump has cut short counts together with what follows, up to `td_s`.
+    """
+
+    td_s: float = 0.0
     entered: list[int] = field(default_factory=list)
     left: list[float] = field(default_factory=list)
-    replicas: list[int] = field(default_factory=list)
+    replicas: list[float] = field(default_factory=list)
+    lengths_s: list[float] = field(default_factory=list)
+    changes: dict[str, int] = field(default_factory=dict)  # of replicas, by operator, in all intervals
+    seconds: float = 0.0  # of all intervals
+    _cut: list[IntervalRow] = field(default_factory=list)
 
-    def add(self, row: IntervalRow) -> None:
-        """Another interval has ended."""
-        if row.entered:
-            self.entered.append(row.entered)
-            self.left.append(row.source_output)
-            self.replicas.append(row.replicas)
+    def add(self, row: IntervalRow, decisions: Iterable[DecisionRow] = ()) -> None:
+        """Another interval has ended, and these decisions were made."""
+        self.seconds += row.interval_s
+        for one in decisions:
+            made = one.before != one.after and one.failure is None
+            self.changes[one.operator] = self.changes.get(one.operator, 0) + made
+        self._cut.append(row)
+        length_s = math.fsum(one.interval_s for one in self._cut)
+        if length_s < _WHOLE * self.td_s:
+            return
+        rows, self._cut = self._cut, []
+        if entered := sum(one.entered for one in rows):
+            self.entered.append(entered)
+            self.left.append(math.fsum(one.source_output for one in rows))
+            self.replicas.append(math.fsum(one.replicas * one.interval_s for one in rows) / (length_s or 1.0))
+            self.lengths_s.append(length_s)
+
+    @property
+    def replica_seconds(self) -> float:
+        """Of all active replicas."""
+        return math.fsum(map(operator.mul, self.replicas, self.lengths_s))
+
+    def saved(self, r_over: float) -> float:
+        """What was saved over so many replicas for all the time."""
+        return saved_resources(self.replicas, r_over, self.lengths_s)
 
 
 def summarise(
@@ -51,12 +81,19 @@ def summarise(
         "processed": processed,
         "repeated": sum(one.total.repeated for one in counters.operators.values()),
         "dropped": counters.dropped,
+        "outside": dict(counters.lag),
         "latency_ms": _latency(counters.latency),
         "restarts": counters.restarts,
-        "saved_resources": None if r_over is None else _number(saved_resources(played.replicas, r_over)),
+        "saved_resources": None
+        if r_over is None
+        else _number(saved_resources(played.replicas, r_over, played.lengths_s)),
         "throughput_degradation": _number(throughput_degradation(played.entered, played.left)),
         "processed_ratio": _number(processed / events if events else math.nan),
         "r_over": r_over,
+        "replica_seconds": round(played.replica_seconds, 3),
+        "changes_per_minute": {
+            name: round(60 * count / played.seconds, 3) for name, count in played.changes.items() if played.seconds > 0
+        },
         "operators": {name: _operator(one) for name, one in counters.operators.items()},
     }
 
@@ -72,6 +109,8 @@ def _operator(one: OperatorCounters) -> dict[str, Any]:
         "dropped": total.dropped,
         "repeated": total.repeated,
         "backlog": one.backlog,
+        "held": one.held,
+        "booked": one.booked,
         "busy_s": round(total.busy_s, 6),
         "cpu_s": round(total.cpu_s, 6),
         "execution_time_ms": None if one.execution_time_s is None else round(1000 * one.execution_time_s, 4),

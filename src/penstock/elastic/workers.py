@@ -94,7 +94,7 @@ class ElasticWorkers:
     ) -> None:
         if cluster != LOCAL and not _URL.fullmatch(cluster):
             raise InputError(f"cluster must be local or spark://HOST:PORT; got {cluster!r}")
-        sources = len(topology.sources)
+        self._sources = sources = len(topology.sources)
         self.bounds = worker_bounds(workers, _peak(topology, expected) + sources, len(topology.operators) + sources)
         self._cores = slots_for(full_layout(topology))  # so that one worker alone can carry the run on
         self._url = None if cluster == LOCAL else cluster
@@ -104,6 +104,11 @@ class ElasticWorkers:
                 raise InputError("cluster 'local': needs a folder for its logs; got none")
             sizes = StandaloneOptions(capacity=self.bounds.capacity, cores=self._cores)
             self.cluster = StandaloneCluster(folder / "cluster", sizes)
+
+    @property
+    def first_slots(self) -> int:
+        """What the first workers have for replicas."""
+        return self.bounds.least * self.bounds.capacity - self._sources
 
     def options(self, options: RunOptions) -> RunOptions:
         """The options with what Spark's session needs on these workers."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from penstock.errors import InputError
+from penstock.errors import InputError, PenstockError
 from penstock.infra.worker import Worker, WorkerSize, WorkerState
 
 REGION = "cluster"
@@ -82,7 +82,11 @@ class ExecutorWorkers:
         with self._lock:
             self._look()
             name = self._named(_Known(self._now()))
-            self._ask()
+            try:
+                self._ask()
+            except PenstockError:  # nobody would know of it, and it would be waited for
+                del self._workers[name]
+                raise
             return name
 
     def drain(self, name: str) -> None:

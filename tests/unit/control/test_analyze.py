@@ -108,7 +108,7 @@ class TestAnalyzerForAPolicy:
         assert analyzer_for(Ahead(), None, 5.0).name == "auto"
 
     def test_one_that_asks_for_a_quantile_gets_it_where_the_forecaster_knows(self):
-        analyzer = analyzer_for(guarded(Cba(horizon=2, lateness=29_800)), None, 5.0)
+        analyzer = analyzer_for(guarded(Cba(horizon=2, lateness=29_800)), None, 1.0)
         for count in (100, 130, 90, 120, 110) * 4:
             forecast = analyzer.analyze(snapshot({"x": count}, [load("a", {"x": count})]))
         assert analyzer.level == pytest.approx(0.8)
@@ -139,3 +139,34 @@ def test_each_forecaster_is_made_once_and_for_its_series():
     for _ in range(3):
         analyzer.analyze(snapshot({"x": 10, "y": 100}, []))
     assert made == ["x", "y"]
+
+
+def test_short_intervals_and_cut_ones_are_gathered_into_equal_steps():
+    learnt = []
+
+    class Keeps(LastValue):
+        def learn(self, rate):
+            learnt.append(rate)
+            super().learn(rate)
+
+    analyzer = Analyzer("last_value", lambda series: Keeps(), step_s=1.0)
+    time_s = 0.0
+    for length_s, count in ((0.2, 10), *((0.2, 20 + n) for n in range(5)), (0.7, 70), (0.3, 90), (1.0, 100)):
+        time_s += length_s
+        seen = snapshot({"x": count}, [], time_s=time_s, interval_s=length_s, td_s=0.2)
+        forecast = analyzer.analyze(seen)
+    assert learnt == pytest.approx([50.0, 86 / 0.8, (24 + 70) / 0.9, (90 + 100) / 1.3])
+    assert forecast.rates == {"x": (pytest.approx(190 / 1.3),)}
+
+
+def test_a_part_that_cannot_be_trusted_makes_the_step_missing():
+    analyzer = Analyzer("drift", lambda series: Drift(), step_s=1.0)
+    for number, incomplete in enumerate(({}, {}, {}, {"x": "stale"}, {}, {}, {}, {}, {})):
+        seen = snapshot({"x": 10}, [], time_s=0.5 * number, interval_s=0.5, td_s=0.5, incomplete=incomplete)
+        forecast = analyzer.analyze(seen)
+    assert forecast.rates == {"x": (20.0,)}
+
+
+@pytest.mark.parametrize(("td_s", "step_s"), [(0.2, 1.0), (1.0, 1.0), (5.0, 5.0)])
+def test_forecasters_are_asked_once_a_second_at_most(td_s, step_s):
+    assert analyzer_for(Psps(), "last_value", td_s).step_s == step_s

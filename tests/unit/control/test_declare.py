@@ -27,3 +27,10 @@ def test_no_dead_letters_are_expected():
     topology.dead_letters(print)
     assert declared(topology)["parse"].shares == {"in": 1.0}
     assert declared(topology)["dead_letters"].shares == {"in": 0.0, "store": 0.0}
+
+
+def test_operators_whose_events_go_by_key_say_so():
+    topology = Topology("words")
+    words = topology.operator("split", print, inputs=topology.source("in"))
+    topology.operator("count", print, inputs=words, key="word")
+    assert {name: one.keyed for name, one in declared(topology).items()} == {"split": False, "count": True}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,8 +15,8 @@ from penstock import Elastic, InputError, Topology, TraceSource, constant
 from penstock.engine.driver.faults import Fault
 from penstock.metrics.rows import DecisionRow, FaultRow, IntervalRecord, IntervalRow
 from penstock.metrics.store import Store
-
-from ..waiting import until
+from penstock.policy.base import inside
+from tests.waiting import until
 
 
 def run(sources: int = 1) -> Any:
@@ -139,7 +140,7 @@ def test_a_policy_that_must_know_the_load_needs_one_source_that_tells_it() -> No
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"td_s": 0.5}, "interval: td must be at least 1 s; got 0.5 s"),
+        ({"td_s": 0.1}, "interval: td must be at least 0.2 s; got 0.1 s"),
         ({"policy": "hope"}, "policy: no such name 'hope'"),
         ({"policy": "oracle"}, "policy 'oracle': knows the future"),
         ({"slots": 0}, "slots must be at least 1 for each of 1 operators; got 0"),
@@ -149,3 +150,26 @@ def test_a_policy_that_must_know_the_load_needs_one_source_that_tells_it() -> No
 def test_mistakes_show_before_anything_starts(options: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told.replace("(", r"\(")):
         Elastic(run(), **options)
+
+
+def test_what_is_shown_must_be_kept(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="dashboard: it shows what is in the store; the run needs one"):
+        Elastic(run(), ui="8470")
+    with pytest.raises(InputError, match=r"ui: must be \[HOST:\]PORT; got 'here'"):
+        Elastic(run(), ui="here", store=tmp_path / "metrics.db")
+
+
+def test_what_is_not_started_leaves_no_thread(tmp_path: Path) -> None:
+    """One that was refused for its address had started to record, and its thread stayed for ever."""
+    before = threading.active_count()
+    Elastic(run(), store=tmp_path / "metrics.db")
+    assert threading.active_count() == before
+
+
+def test_unless_told_otherwise_it_keeps_a_promise() -> None:
+    policy = list(inside(Elastic(run(), late=0.05, target_ms=300, td_s=1.0)._guarded))[-1]
+    assert repr(policy) == "Penstock(late=0.05, target_ms=300)"
+    policy = list(inside(Elastic(run(), "penstock:late=0.2", td_s=1.0)._guarded))[-1]
+    assert repr(policy) == "Penstock(late=0.2, target_ms=2000)"
+    with pytest.raises(InputError, match="policy 'penstock': late must be above 0 and at most 1; got 0"):
+        Elastic(run(), late=0, td_s=1.0)

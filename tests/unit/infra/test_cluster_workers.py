@@ -13,8 +13,7 @@ from penstock.errors import EngineError
 from penstock.infra import cluster_workers as clusters
 from penstock.infra.cluster_workers import ClusterWorkers
 from penstock.infra.worker import Worker, WorkerSize, WorkerState
-
-from ..waiting import until
+from tests.waiting import until
 
 SIZE = WorkerSize(name="process", capacity=2)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.errors import InputError
+from penstock.errors import EngineError, InputError
 from penstock.infra.executor_workers import REGION, ExecutorWorkers
 from penstock.infra.worker import WorkerState
 
@@ -90,6 +90,19 @@ def test_one_that_never_registers_is_given_up():
     assert world.executors.total == 2
     assert set(world.states()) == {"executor-1", "executor-2"}
     assert world.workers.seconds == 180.0
+
+
+def test_one_that_the_cluster_refuses_is_not_waited_for(monkeypatch):
+    """It was listed as starting for ever, and nobody had its name to give it up."""
+    world = World(count=1)
+
+    def refuse(total):
+        raise EngineError(f"executors: the cluster did not take the request for {total}")
+
+    monkeypatch.setattr(world.executors, "request", refuse)
+    with pytest.raises(EngineError, match="did not take the request for 2"):
+        world.workers.add(REGION)
+    assert world.states() == {"executor-1": AVAILABLE}
 
 
 def test_a_removed_worker_costs_until_it_is_gone_and_is_not_replaced():

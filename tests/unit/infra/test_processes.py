@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock.infra.processes import end_marked, end_process, process_mark, start_process
+from tests.waiting import until
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
 PARENT = """
@@ -20,13 +21,6 @@ from penstock.infra.processes import start_process
 process = start_process(["sleep", "60"], {}, Path(sys.argv[1]), lasting=sys.argv[2] == "lasting")
 print(process.pid, flush=True)
 """
-
-
-def until(true, timeout_s=30.0):
-    deadline = time.monotonic() + timeout_s
-    while not true():
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.02)
 
 
 def test_a_process_is_ended_by_id_and_mark(tmp_path: Path):

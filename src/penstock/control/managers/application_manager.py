@@ -14,7 +14,7 @@ from penstock.control.managers.token_bucket import TokenBucket
 from penstock.forecast.base import Forecast
 from penstock.infra.worker import Worker
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
-from penstock.policy.base import Plan, Policy, Target
+from penstock.policy.base import Plan, Policy, SizesWorkers, Target, inside, share_slots
 
 # Which inactive replica of an operator could be activated on a worker; None where there is none.
 Site = Callable[[str, str, Collection[int], int], int | None]
@@ -52,6 +52,8 @@ class ApplicationManager:
     """A policy around a policy: what that proposes is carried out as far as there are slots and the rules allow it.
 
     New replicas go to the least used worker. A plan says which replicas are active, and its reasons what was refused.
+    Who comes first gets the slots; only under a policy that sizes workers as well they are shared by need, where there
+    are not enough.
 
     Nardelli et al., "A multi-level elasticity framework for distributed data stream processing", 2019 (E2DF), §4.2.
     """
@@ -84,8 +86,29 @@ class ApplicationManager:
         self._look(snapshot)
         proposed = self.policy.plan(snapshot, forecast)
         round_ = _Round(snapshot, self._free(), {}, sum(load.replicas for load in snapshot.operators.values()))
-        targets = {name: self._answer(name, target, round_) for name, target in proposed.targets.items()}
+        foresees = any(isinstance(one, SizesWorkers) for one in inside(self.policy))
+        wanted = self._by_need(proposed.targets, snapshot) if foresees else proposed.targets
+        loads = snapshot.operators
+        fewer = {
+            name: self._answer(name, one, round_) for name, one in wanted.items() if one.replicas < loads[name].replicas
+        }
+        targets = {name: fewer.get(name) or self._answer(name, one, round_) for name, one in wanted.items()}
         return Plan(targets, proposed.notes, proposed.timetables)
+
+    def _by_need(self, targets: Mapping[str, Target], snapshot: Snapshot) -> dict[str, Target]:
+        """The targets, cut where there are not enough slots; on incomplete numbers nobody is made smaller for it."""
+        open_, loads = {one.name for one in self._open()}, snapshot.operators
+        mine = sum(self._ledger.worker_of(seat) in open_ for seat in self._ledger.seats_of(self.name))
+        slots = mine + sum(self._ledger.free(name) for name in open_)
+        wanted = {name: one.replicas for name, one in targets.items()}
+        if sum(wanted.values()) <= slots:
+            return dict(targets)
+        floor = {name: min(n, loads[name].replicas) if snapshot.incomplete else 1 for name, n in wanted.items()}
+        given = share_slots(wanted, floor, slots)
+        why = f"{slots} slots on {len(open_)} workers are shared by need, {sum(wanted.values())} were wanted"
+        return {
+            name: one if given[name] == one.replicas else one.limited(given[name], why) for name, one in targets.items()
+        }
 
     def used(self, worker: Worker) -> float:
         """U_n, as far as this application uses the worker: busy shares of what it hosts, by its capacity."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.common.checks import whole
 from penstock.control.managers.application_manager import ApplicationManager, used_by_worker
 from penstock.control.managers.diary import Diary, Entry
 from penstock.control.managers.ledger import SlotLedger
-from penstock.control.managers.region_manager import RegionManager, Wish, WorkerProposal
+from penstock.control.managers.region_manager import NO_SPARE, Ahead, Proposes, Spare, Wish, WorkerProposal
 from penstock.errors import InputError, PenstockError
-from penstock.infra.worker import Workers, WorkerState
+from penstock.infra.worker import Workers, WorkerSize, WorkerState
 
 NAME = "infrastructure"
 
@@ -51,7 +51,7 @@ class InfrastructureManager:
         self,
         workers: Workers,
         ledger: SlotLedger,
-        regions: Sequence[RegionManager],
+        regions: Sequence[Proposes],
         applications: Sequence[ApplicationManager],
         rules: InfrastructureRules | None = None,
         diary: Diary | None = None,
@@ -69,23 +69,33 @@ class InfrastructureManager:
         self._failures = 0
         self._not_before_s = float("-inf")
 
-    def step(self, now_s: float) -> None:
-        """One round of the infrastructure's loop."""
+    def step(self, now_s: float, ahead: Ahead | None = None) -> None:
+        """One round of the infrastructure's loop; with slots that are wanted `ahead`, for these."""
         self._look(now_s)
         self._follow_starts(now_s)
         self._follow_stops(now_s)
         self._follow_frees(now_s)
         used = used_by_worker(self._ledger.workers, self._applications)
         sizes = self._workers.sizes()
+        spare = self._spare(ahead, sizes)
         proposals = [
             one
             for region in self._regions
-            for one in region.propose(self._ledger, used, sizes[region.region], self._spared)
+            for one in region.propose(self._ledger, used, sizes[region.region], self._spared, spare.get(region.region))
         ]
         for proposal in sorted(proposals, key=_price_of_a_slot):
             self._write(now_s, f"region {proposal.region}", "proposed", str(proposal), proposal.reason)
             self._answer(proposal, now_s)
         self._ledger.update(self._workers.list())
+
+    def _spare(self, ahead: Ahead | None, sizes: Mapping[str, Sequence[WorkerSize]]) -> dict[str, Spare]:
+        """Of slots that are wanted ahead the cheapest region keeps all that are free, the others none."""
+        if ahead is None:
+            return {}
+        cheapest = min(sizes, key=lambda region: min(one.price / one.capacity for one in sizes[region]))
+        staying = [worker for worker in self._ledger.workers if worker.state is not WorkerState.DRAINING]
+        taken = sum(len(self._ledger.hosted(worker.name)) for worker in staying)
+        return {region: ahead.beyond(taken) if region == cheapest else NO_SPARE for region in sizes}
 
     def _look(self, now_s: float) -> None:
         self._spared = {name: until_s for name, until_s in self._spared.items() if until_s > now_s}

@@ -32,7 +32,7 @@ class LevelsView:
         self._pauses_seen += len(pauses)
         return LevelRows(
             workers,
-            tuple(_manager_row(place, entry) for place, entry in said),
+            tuple(manager_row(place, entry) for place, entry in said),
             tuple(PauseRow(time_s=one.time_s, why=one.why, seconds=one.seconds) for one in pauses),
         )
 
@@ -51,7 +51,8 @@ class LevelsView:
         )
 
 
-def _manager_row(place: int, entry: Entry) -> ManagerRow:
+def manager_row(place: int, entry: Entry) -> ManagerRow:
+    """One word of a manager, for the store."""
     return ManagerRow(
         sequence=place,
         time_s=entry.time_s,

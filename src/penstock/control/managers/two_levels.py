@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from penstock.control.managers.application_manager import ApplicationManager, ApplicationRules, Site, Where, anywhere
 from penstock.control.managers.diary import Diary
 from penstock.control.managers.infrastructure_manager import InfrastructureManager, InfrastructureRules
+from penstock.control.managers.joining import USUAL_S, JoiningTime
 from penstock.control.managers.ledger import Seat, SlotLedger
-from penstock.control.managers.region_manager import RegionManager, RegionRules
+from penstock.control.managers.region_manager import Ahead, RegionManager, RegionRules
 from penstock.control.managers.token_bucket import TokenBucket
 from penstock.errors import InputError
 from penstock.infra.worker import Workers
-from penstock.policy.base import Policy
+from penstock.policy.base import Policy, SizesWorkers, Supply, inside
+from penstock.policy.parts.window import Largest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,9 @@ class LevelRules:
 
 class TwoLevels:
     """The application's manager is the policy of the control loop; `step` runs the infrastructure's when it is due.
+
+    A policy that sizes workers as well is asked in every step how many slots there should be, and the spare capacity
+    follows from that; otherwise it is a constant, looked at every so many seconds.
 
     Sources take a slot each, for ever; they move when their worker is to go, so that it can.
     """
@@ -73,15 +78,39 @@ class TwoLevels:
             workers, self.ledger, regions, [self.application], self.rules.infrastructure, self.diary
         )
         self._due_s = -math.inf
+        self._joining = JoiningTime()
+        self._wanted = Largest(USUAL_S)
         self._look()
 
     def step(self, now_s: float) -> None:
         """Let the infrastructure's managers work, if it is time."""
         self._look()
-        if self.rules.elastic and now_s >= self._due_s:
-            self._infrastructure.step(now_s)
+        ahead = self._slots_ahead(now_s) if self.rules.elastic else None
+        if self.rules.elastic and (ahead is not None or now_s >= self._due_s):
+            self._infrastructure.step(now_s, ahead)
             self._due_s = now_s + self.rules.every_s
         self._look()
+        self._joining.look(now_s, self.ledger.workers)
+
+    def _slots_ahead(self, now_s: float) -> Ahead | None:
+        """What the policy wants to have, if it says so; none goes that it has wanted while one joins."""
+        foresees = next((one for one in inside(self.application.policy) if isinstance(one, SizesWorkers)), None)
+        if foresees is None:
+            return None
+        sizes = [size for several in self.workers.sizes().values() for size in several]
+        supply = Supply(
+            slots=min(sizes, key=lambda size: (size.price / size.capacity, size.capacity)).capacity,
+            joining_s=self._joining.longest_s,
+            seats=len(self._sources),
+            most=self.rules.infrastructure.most,
+        )
+        found = foresees.slots_ahead(supply)
+        if found is None:
+            return None
+        slots, why = found
+        slots = slots if supply.most is None else min(slots, supply.most * supply.slots)  # more would be refused
+        self._wanted.length_s = supply.joining_s
+        return Ahead(slots, self._wanted.add(now_s, slots), why)
 
     def _look(self) -> None:
         """The workers as they are; sources sit on the first that have room, and leave those that are to go."""

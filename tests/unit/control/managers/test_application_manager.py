@@ -176,3 +176,22 @@ def test_what_the_policy_remembers_goes_on(world):
 def test_rules_that_make_no_sense():
     with pytest.raises(InputError, match="application manager: first_workers must be whole and at least 1; got 0"):
         ApplicationRules(first_workers=0)
+
+
+class Foresees(Static):
+    """One that sizes workers as well."""
+
+    def slots_ahead(self, supply):
+        return None
+
+
+def test_slots_that_do_not_suffice_are_shared_by_need_under_a_policy_that_sizes_workers():
+    """Of four slots the first came first and had three, and the second stayed at one, ever more behind."""
+    world = World(workers=2, size=type(ONE)(name="two", capacity=2))
+    world.application(Static({"a": 3, "b": 6}))
+    assert world.control(a=0.9, b=0.9).replicas == {"a": 3, "b": 1}
+    world = World(workers=2, size=type(ONE)(name="two", capacity=2))
+    world.application(Foresees({"a": 3, "b": 6}))
+    plan = world.control(a=0.9, b=0.9)
+    assert plan.replicas == {"a": 2, "b": 2}
+    assert "4 slots on 2 workers are shared by need, 9 were wanted" in plan.targets["b"].reason

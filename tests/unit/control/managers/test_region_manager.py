@@ -3,14 +3,14 @@ from __future__ import annotations
 import pytest
 
 from penstock.control.managers.ledger import Seat, SlotLedger
-from penstock.control.managers.region_manager import RegionManager, RegionRules, Wish
+from penstock.control.managers.region_manager import NO_SPARE, Ahead, RegionManager, RegionRules, Wish
 from penstock.errors import InputError
 from penstock.infra.worker import Worker, WorkerSize, WorkerState
 
 ONE, FOUR = WorkerSize(name="one", capacity=1), WorkerSize(name="four", capacity=4, price=3.0)
 
 
-def proposals(capacities, occupied=(), used=None, states=None, rules=None, sizes=(FOUR, ONE)):
+def proposals(capacities, occupied=(), used=None, states=None, rules=None, sizes=(FOUR, ONE), spare=None):
     """Of a region with workers of these capacities, the first ones with so many replicas each."""
     ledger = SlotLedger()
     workers = [Worker(name=f"w{n}", region="here", capacity=size) for n, size in enumerate(capacities)]
@@ -20,7 +20,7 @@ def proposals(capacities, occupied=(), used=None, states=None, rules=None, sizes
             ledger.take(Seat("app", f"o{number}", replica), f"w{number}")
     changed = [worker.turned((states or {}).get(worker.name, worker.state)) for worker in workers]
     ledger.update([*changed, Worker(name="far", region="there", capacity=50)])
-    return RegionManager("here", rules).propose(ledger, used or {}, sizes)
+    return RegionManager("here", rules).propose(ledger, used or {}, sizes, (), spare)
 
 
 def test_the_smallest_workers_that_restore_the_spare_capacity():
@@ -81,3 +81,27 @@ def test_never_below_the_fewest():
 def test_rules_that_make_no_sense(rules):
     with pytest.raises(InputError, match="region manager: "):
         RegionRules(**rules)
+
+
+def test_what_is_wanted_ahead_takes_the_place_of_a_constant():
+    """Two workers of 4 with 6 replicas, and 14 slots wanted by the time one has joined: two more workers."""
+    found = proposals([4, 4], [4, 2], sizes=(FOUR,), spare=Ahead(14, 14, "ready for twice the rate").beyond(6))
+    assert [one.wish for one in found] == [Wish.START] * 2
+    assert found[0].reason == "2 slots are free, 8 should be, ready for twice the rate"
+
+
+def test_any_worker_goes_that_is_not_wanted_the_emptiest_first():
+    """Twelve slots with 5 replicas, busy or not, and 7 wanted: what the worker with one of them has fits elsewhere."""
+    ahead = Ahead(7, 7, "ready for the last rate")
+    (found,) = proposals([4, 4, 4], [3, 1, 1], {f"w{n}": 0.9 for n in range(3)}, sizes=(FOUR,), spare=ahead.beyond(5))
+    assert (found.wish, found.worker) == (Wish.FREE, "w1")
+    assert found.reason == "it is used 0.9, and 3 slots stay free without it, ready for the last rate"
+
+
+def test_what_was_wanted_while_one_joins_does_not_go():
+    assert proposals([4, 4, 4], [3, 1, 1], sizes=(FOUR,), spare=Ahead(7, 9, "").beyond(5)) == ()
+
+
+def test_a_region_that_keeps_nothing_free_lets_go_of_all_it_can():
+    found = proposals([4, 4], [2], sizes=(FOUR,), rules=RegionRules(least=0), spare=NO_SPARE)
+    assert [(one.wish, one.worker) for one in found] == [(Wish.STOP, "w1")]

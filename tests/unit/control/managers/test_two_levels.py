@@ -17,11 +17,13 @@ from penstock.testing.loads import load, snapshot
 class Quiet:
     """Operators of one quiet replica each, and sources, on workers of one size under both control systems."""
 
-    def __init__(self, *, workers, capacity=3, spare=3, operators=3, sources=1, low=0.1):
+    def __init__(
+        self, *, workers, capacity=3, spare=3, operators=3, sources=1, low=0.1, policy=None, start_s=0.0, most=None
+    ):
         self.now_s = 0.0
         size = WorkerSize(name="size", capacity=capacity)
         self.workers = SimulatedWorkers(
-            [Region(name="near", sizes=(size,)), Region(name="far", sizes=(size,))], lambda: self.now_s
+            [Region(name=name, sizes=(size,), start_s=start_s) for name in ("near", "far")], lambda: self.now_s
         )
         self.workers.begin_with("near", size, workers)
         self.sources = [Seat("app (source)", f"in{n}", 0) for n in range(sources)]
@@ -29,14 +31,15 @@ class Quiet:
         rules = LevelRules(
             application=ApplicationRules(first_workers=workers),
             region=RegionRules(spare=spare, least=0, low=low),
-            infrastructure=InfrastructureRules(free_within_s=120.0),
+            infrastructure=InfrastructureRules(free_within_s=120.0, most=most),
         )
-        self.levels = TwoLevels("app", Static(1), self.workers, rules, sources=[one.operator for one in self.sources])
+        sources = [one.operator for one in self.sources]
+        self.levels = TwoLevels("app", policy or Static(1), self.workers, rules, sources=sources)
         self.active = dict.fromkeys(self.operators, (0,))
 
-    def step(self):
+    def step(self, seconds=60.0):
         """A minute: the application's loop once, then the infrastructure's."""
-        self.now_s += 60.0
+        self.now_s += seconds
         loads = [
             load(name, {"in": 1}, active=active, pool=4, busy_share=dict.fromkeys(active, 0.01))
             for name, active in self.active.items()
@@ -111,3 +114,73 @@ def test_at_rest_every_worker_that_could_go_is_gone(workers, capacity, spare, op
     free = sum(ledger.free(worker.name) for worker in world.near)
     assert spare <= free < spare + capacity
     assert not free or all(ledger.worker_of(seat) is not None for seat in world.sources)
+
+
+class Foresees(Static):
+    """Wants so many slots, as the test says."""
+
+    def __init__(self):
+        super().__init__(1)
+        self.slots, self.asked = 4, []
+
+    def slots_ahead(self, supply):
+        self.asked.append(supply)
+        return self.slots, "the test says so"
+
+
+class TestAhead:
+    def quiet(self, most=None):
+        """Two workers of three slots: three operators, a source, and two slots to spare."""
+        policy = Foresees()
+        return policy, Quiet(workers=2, policy=policy, start_s=20.0, most=most)
+
+    def test_workers_follow_what_the_policy_wants_in_every_step(self):
+        policy, quiet = self.quiet()
+        policy.slots = 12
+        quiet.step(2.0)
+        assert len(quiet.workers.list()) == 4
+        assert "4 slots are free" not in quiet.said("granted")[-1]
+        assert "the test says so" in quiet.said("granted")[-1]
+
+    def test_the_policy_hears_how_long_workers_take_to_join(self):
+        policy, quiet = self.quiet()
+        for slots in (6, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12):
+            policy.slots = slots
+            quiet.step(4.0)
+        assert [one.joining_s for one in policy.asked][:2] == [30.0, 30.0]
+        assert policy.asked[-1].joining_s == 20.0
+        assert (policy.asked[-1].slots, policy.asked[-1].seats) == (3, 1)
+
+    def test_workers_go_when_they_were_not_wanted_for_as_long_as_one_joins(self):
+        policy, quiet = self.quiet()
+        policy.slots = 9
+        for _ in range(20):
+            quiet.step(4.0)
+        assert len(quiet.workers.list()) == 3
+        policy.slots = 6
+        quiet.step(4.0)
+        assert len(quiet.workers.list()) == 3
+        for _ in range(10):
+            quiet.step(4.0)
+        assert len(quiet.workers.list()) == 2
+        policy.slots = 9
+        quiet.step(4.0)
+        assert len(quiet.workers.list()) == 3
+
+    def test_no_more_is_wanted_than_there_may_be(self):
+        """Every step one worker was proposed that could only be refused."""
+        policy, quiet = self.quiet(most=3)
+        policy.slots = 100
+        for _ in range(10):
+            quiet.step(4.0)
+        assert len(quiet.workers.list()) == 3
+        assert quiet.said("refused") == []
+
+    def test_another_policy_is_asked_from_then_on(self):
+        policy, quiet = self.quiet()
+        quiet.step(2.0)
+        quiet.levels.application.policy = other = Foresees()
+        other.slots = 9
+        quiet.step(2.0)
+        assert len(policy.asked) == len(other.asked) == 1
+        assert len(quiet.workers.list()) == 3
