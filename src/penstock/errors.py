@@ -20,5 +20,9 @@ class InputError(PenstockError):
     """A value the user gave (a file, an option, a trace, a parameter) breaks a rule."""
 
 
+class AwayError(InputError):
+    """Nobody answers where a source or a sink is said to be; that may be so for a while only."""
+
+
 class EngineError(PenstockError):
     """The engine cannot start, or a run ended for good after its retries."""

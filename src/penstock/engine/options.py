@@ -25,13 +25,15 @@ class RunOptions:
     checkpoint_timeout_s: float = 120.0  # a checkpoint that takes longer is given up; the next one covers it, too
     report_every_s: float = 0.5  # how often replicas report
     source_slots: int = 1  # partitions each source is spread over
+    whole_pool: bool = True  # catches up after a fault, then those that were active go on
     retries: int = 5  # restarts in a row without progress, but for faults of the environment: those have no limit
     retry_window_s: float = 600.0  # a query that has lived this long has made progress, also without a checkpoint
-    start_timeout_s: float = 120.0
+    start_timeout_s: float = 300.0
     slots_within_s: float = 60.0  # how long the slots of a cluster are waited for
     handover_timeout_s: float = 60.0  # state whose move does not get on for so long stays; the query is started again
     executors: int = 1  # of a cluster, to wait for before replicas are spread over them
-    folder: Path | None = None  # checkpoint, logs; a temporary one if none is given
+    folder: Path | None = None  # checkpoints, logs; a temporary one if none is given
+    checkpoints: str | None = None  # another place for checkpoints, state and what waits for them: s3://bucket/run, …
     spark: dict[str, str] = field(default_factory=dict, repr=False)  # further Spark settings; some are secret
 
     def __post_init__(self) -> None:

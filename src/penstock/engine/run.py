@@ -9,12 +9,14 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from penstock.common.files import private_folder
+from penstock.common.lease import Held, alone_in
+from penstock.common.storage import LocalStorage, Place, storage_at
 from penstock.control.clock import SteadyClock
 from penstock.control.utilisation_feed import UtilisationFeed
 from penstock.engine.binding import AnySource, bind_sources
@@ -27,7 +29,7 @@ from penstock.engine.driver.tally import Drain, Tally
 from penstock.engine.options import RunOptions
 from penstock.engine.plan.job import Job
 from penstock.engine.plan.layout import Layout, full_layout, lay_out
-from penstock.engine.run_file import alone_in, run_file
+from penstock.engine.run_file import run_file
 from penstock.engine.session import (
     NEEDED,
     await_slots,
@@ -38,11 +40,12 @@ from penstock.engine.session import (
     open_session,
     slots_for,
 )
-from penstock.errors import EngineError, InputError
+from penstock.errors import AwayError, EngineError, InputError
 from penstock.grouping.names import SIMULATED_ONLY
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.utilisation import Utilisation
 from penstock.sinks.base import Checks
+from penstock.sinks.waiting import PATIENCE_S, Waiting
 from penstock.topology import ReplicaId, Topology
 
 log = logging.getLogger(__name__)
@@ -74,7 +77,8 @@ class Run:
         self.sources = bind_sources(topology, sources, self.options)
         if self.options.realtime:
             check_settings(self.options.spark)
-        self._file = run_file(self.options.folder, topology, self.options, secrets.token_hex(6))
+        self._elsewhere = None if self.options.checkpoints is None else storage_at(self.options.checkpoints)
+        self._file = run_file(self._lasting, topology, self.options, secrets.token_hex(6))
         self.id = self._file.id
         self.carried_on = self._file.generation + 1  # starts of the query under earlier drivers; 0 for a new run
         self._server = ControlServer(self.id, silent_s=max(SILENT_S, SILENT_REPORTS * self.options.report_every_s))
@@ -91,6 +95,7 @@ class Run:
         self.clock = SteadyClock(self._stopped)
         self._driver: Driver | None = None
         self._drain, self._lock = Drain(self._asked_at_the_end), contextlib.ExitStack()
+        self._held = Held()
         self._feed = UtilisationFeed(self.counters, self._routing.use)
 
     # ── life ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -101,8 +106,10 @@ class Run:
         check_java()
         self.folder = self.options.folder or Path(tempfile.mkdtemp(prefix="penstock-"))
         private_folder(self.folder)
-        self._lock.enter_context(alone_in(self.folder))
+        storage = self._elsewhere or LocalStorage(self.folder)
         try:
+            self._held = self._lock.enter_context(alone_in(storage))
+            storage.tidy()
             self._read_again()
             self._open_driver(self._open_spark())
             if any(operator.grouping == "load_balancing" for operator in self.topology.operators.values()):
@@ -115,24 +122,42 @@ class Run:
 
     def _read_again(self) -> None:
         """Once no other driver is at work here: one may have been between the first look at the folder and the lock."""
-        held = run_file(self.options.folder, self.topology, self.options, self.id)
+        held = run_file(self._lasting, self.topology, self.options, self.id)
         if held.id != self.id:
             raise EngineError(
-                f"{self.folder}: another driver has begun run {held.id} here; make a new Run to carry it on"
+                f"{self._lasting}: another driver has begun run {held.id} here; make a new Run to carry it on"
             )
         self._file, self.carried_on = held, held.generation + 1
 
     def check(self) -> None:
-        """Raise an InputError if a source or a sink cannot be reached; once, before anything starts."""
-        for operator in self.topology.operators.values() if self.options.folder is None else ():
+        """Raise an InputError if a source or a sink cannot be reached; once, before anything starts.
+
+        A run that is carried on waits for one that is away: that it is the right one has been seen.
+        """
+        for operator in self.topology.operators.values() if self._lasting is None else ():
             if getattr(operator.run, "level", None) == "committed":
                 rule = "level committed needs a folder that lasts, RunOptions(folder=…), as events wait there"
                 raise InputError(f"{operator}: {rule}; got none")
         parts = (*self.sources.values(), *(one.run for one in self.topology.operators.values()))
         for part in parts if not self._checked else ():
             if isinstance(part, Checks):
-                part.check()
+                self._check(part)
         self._checked = True
+
+    def _check(self, part: Checks) -> None:
+        waiting = Waiting("a source or sink", PATIENCE_S)
+        while True:
+            try:
+                return part.check()
+            except AwayError as away:
+                if not self.carried_on:
+                    raise
+                waiting.pause(away)
+
+    @property
+    def _lasting(self) -> Place | None:
+        """Where what a restart needs is, if that is to outlast the run."""
+        return self._elsewhere or self.options.folder
 
     def begin_with(self, replicas: Mapping[str, int]) -> None:
         """Before the start: have so many replicas active at first, of operators for which the user named none."""
@@ -263,6 +288,10 @@ class Run:
         """The last committed checkpoint, how long it took, and how many there were."""
         return self._at_work.checkpoint_status
 
+    def watch_surges(self, told: Callable[[Mapping[str, float]], None]) -> None:
+        """Have this called when what enters jumps, with the rate since by source, from another thread."""
+        self._at_work.surges.subscribe(told)
+
     def faults(self) -> list[Fault]:
         """When the query died, of what, and for how long no new event reached a sink; the last thousand times."""
         return self._driver.faults.all if self._driver is not None else []
@@ -302,7 +331,7 @@ class Run:
     @property
     def failure(self) -> EngineError | None:
         """Why the run has ended for good, if it has."""
-        return self._driver.work.failure if self._driver is not None else None
+        return self._held.failure or (self._driver.work.failure if self._driver is not None else None)
 
     # ── parts ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -329,7 +358,8 @@ class Run:
         return self._spark
 
     def _open_driver(self, spark: SparkSession) -> None:
-        job = Job(self.id, self.topology, self.sources, self.options, spark, self.folder)
+        parts = (self.id, self.topology, self.sources, self.options, spark, self.folder, self._elsewhere)
+        job = Job(*parts, check_alone=self._held.check)
         self._driver = Driver(job, self._file, self._server, self._routing, self._tally, self.clock)
         self._driver.open(self._first_layout)
 

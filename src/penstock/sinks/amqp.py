@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from penstock.common.secrets import masked_url
-from penstock.errors import InputError
+from penstock.errors import AwayError, InputError
 from penstock.sinks.amqp_link import AmqpLink, LinkBroken, link_parameters
 from penstock.sinks.waiting import PATIENCE_S, Waiting
+
+_REFUSED = ("ACCESS_REFUSED", "NOT_ALLOWED", "PRECONDITION_FAILED", "RESOURCE_LOCKED")  # by a broker that is there
 
 
 class AmqpQueue:
@@ -38,7 +40,8 @@ class AmqpQueue:
         try:
             AmqpLink(self._url, self._name, self._run).close()
         except LinkBroken as broken:
-            raise InputError(f"{self}: cannot be reached; {broken}") from None
+            kind = InputError if any(word in str(broken) for word in _REFUSED) else AwayError
+            raise kind(f"{self}: cannot be reached; {broken}") from None
 
     def open(self, run: str) -> None:
         """Connect, and make the queue if it is not there."""

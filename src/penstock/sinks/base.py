@@ -21,8 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
+
+from penstock.common.storage import Storage, storage_at
 
 LEVELS = ("at_least_once", "latest", "committed")
 
@@ -36,7 +37,7 @@ class Recovery:
     attempt: int  # the one that begins; numbers grow from attempt to attempt, also from driver to driver
     checkpoint: int  # the last that was committed; 0: none
     parts: Mapping[int, Any] = field(default_factory=dict)  # by replica: what `prepare` returned in that checkpoint
-    folder: Path = Path()  # the same as the context's
+    folder: Storage = field(default_factory=lambda: storage_at("."))  # the same as the context's
 
 
 @runtime_checkable

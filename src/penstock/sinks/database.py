@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import sqlalchemy as sql
 
 from penstock.common.checks import choice
+from penstock.common.storage import Storage
 from penstock.sinks import staging
 from penstock.sinks.base import LEVELS, Recovery
 from penstock.sinks.staging import Message, Staged, Staging
@@ -178,7 +178,7 @@ class _Rows:
 
         self._database.transaction(work)
 
-    def publish(self, attempt: int, marker: Marker, folder: Path, staged: list[Staged]) -> int:
+    def publish(self, attempt: int, marker: Marker, folder: Storage, staged: list[Staged]) -> int:
         """Insert what these files hold beyond the part's marker, and move the marker; how many rows were there."""
         if not staged:
             return 0

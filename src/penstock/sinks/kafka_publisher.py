@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from penstock.common.kafka import QUIET, Cluster, Complaints, Settings, made
+from penstock.common.storage import Storage
 from penstock.errors import EngineError, InputError
 from penstock.sinks import staging
 from penstock.sinks.staging import Message, Staged
@@ -161,7 +161,7 @@ class Publisher:
         self._failed: Any = None  # why the first message could not be delivered
         self.done: Marks | None = None  # read since the transactional id is ours
 
-    def publish(self, staged: Mapping[Part, Sequence[Staged]], folder: Path, marks: Marks) -> None:
+    def publish(self, staged: Mapping[Part, Sequence[Staged]], folder: Storage, marks: Marks) -> None:
         """Publish what these files hold beyond the markers, and the new marks, in one transaction."""
         done = self._own()
         if (latest := done.get(ATTEMPT, 0)) > self._attempt:

@@ -12,7 +12,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from penstock.common.secrets import HIDDEN, is_telling, masked_url, resolve, without
 from penstock.common.wal import write_ahead
-from penstock.errors import EngineError, InputError
+from penstock.errors import AwayError, EngineError, InputError
 from penstock.sinks.waiting import Waiting
 
 Answer = TypeVar("Answer")
@@ -87,11 +87,12 @@ class Database:
             return work(connection)
 
     def check(self, work: Callable[[sql.Connection], object]) -> None:
-        """Do this once; an InputError where the database cannot be reached, or does not let us."""
+        """Do this once; an InputError where the database does not let us, and an AwayError where it is not there."""
         try:
             self.once(work)
         except DBAPIError as error:
-            raise InputError(f"{self}: cannot be used; {self._reason(error)}") from None
+            kind = AwayError if is_away(error) else InputError
+            raise kind(f"{self}: cannot be used; {self._reason(error)}") from None
         finally:
             self.close()
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from penstock.common.storage import Storage
 from penstock.grouping.online_shuffle.options import OnlineShuffleOptions
 from penstock.topology.on_error import DEAD_LETTERS, parse_on_error
 
@@ -70,8 +70,8 @@ class Context(Protocol):
         """The number of this replica in the pool."""
 
     @property
-    def folder(self) -> Path:
-        """A folder of the operator's own within the run's, which all workers and the driver see."""
+    def folder(self) -> Storage:
+        """Where the operator may keep files that all workers and the driver see; of a local one, `path` is the path."""
 
     @property
     def checkpoint(self) -> int:

@@ -74,7 +74,8 @@ class Topology:
 
         `inputs`: what it reads: operators, sources, their streams (`dispatch["news"]`), or names (`"dispatch.news"`).
         `pool`: the replicas it may at most have. `grouping`: who gets each event (`shuffle`; `fields`, the default
-        with a `key`; `load_balancing`; `online_shuffle`, which takes options: `online_shuffle:window=128,mu=0.1`).
+        with a `key`; `load_balancing`; `pull`, whoever has room; `online_shuffle`, which takes options:
+        `online_shuffle:window=128,mu=0.1`).
         `cost_by`: the field, or a function of the event, on which its time depends, for `online_shuffle` to learn times
         by. `on_error`: what becomes of an event that fails: `fail` ends the run, `drop` leaves it out, `dead_letter`
         sends it to who reads the stream `dead_letters`. `retry:n` calls `run` up to n times again before that, with

@@ -15,7 +15,7 @@ import msgspec
 from penstock.common.checks import is_whole
 from penstock.common.names import hint
 from penstock.errors import InputError, TopologyError
-from penstock.grouping.names import GROUPINGS, SIMULATED_ONLY
+from penstock.grouping.names import GROUPINGS, LATE, SIMULATED_ONLY
 from penstock.grouping.spec import parse_grouping
 from penstock.topology.event_type import event_type
 from penstock.topology.on_error import DEAD_LETTERS, parse_on_error
@@ -110,6 +110,11 @@ def check_operator(operator: Operator) -> None:
         )
     if operator.grouping == "fields" and operator.key is None:
         raise TopologyError(f"{operator}: grouping 'fields' needs a key; got none")
+    if operator.grouping in LATE and operator.key is not None:
+        raise TopologyError(
+            f"{operator}: grouping {operator.grouping!r} gives events to whichever replica has room, and a key wants "
+            "the same one for all its events: leave out the key, or use 'fields'"
+        )
     if not operator.inputs:
         raise TopologyError(f"{operator}: an operator needs at least one input; got none")
     for stream in operator.inputs:

@@ -19,6 +19,7 @@ from penstock.engine.driver.channel import ControlServer
 from penstock.engine.plan.layout import lay_out
 from penstock.engine.plan.program import DriverAddress, Limits, Program, edges_of
 from penstock.engine.protocol.bundle import (
+    NUDGE,
     Barrier,
     Events,
     Header,
@@ -31,6 +32,7 @@ from penstock.engine.protocol.bundle import (
 )
 from penstock.engine.protocol.messages import (
     Answer,
+    AtWork,
     Done,
     OnlineNews,
     OperatorRouting,
@@ -53,8 +55,8 @@ from penstock.state.handover import Table
 from penstock.state.owners import first_owners
 from penstock.topology import Topology
 from penstock.topology.event_type import event_type
+from tests.waiting import until
 
-from ..waiting import until
 from . import made
 
 NOWHERE = DriverAddress("127.0.0.1", 1, b"", 60.0)
@@ -80,6 +82,7 @@ class Row:
     ids: list[str]
     born: list[float]
     events: list[Any]
+    back: tuple[str, int] | None = None
 
 
 @dataclass
@@ -111,7 +114,7 @@ def left(*given: pa.RecordBatch | list[pa.RecordBatch]) -> Left:
     read, unpack = Left(), Unpacker()
     for batch in chain.from_iterable(one if isinstance(one, list) else [one] for one in given):
         for row in batch.to_pylist():
-            if not row["bundle"]:
+            if row["bundle"] == NUDGE:
                 read.nudged.append(row["partition"])
                 continue
             header = read_header(row["bundle"])
@@ -119,7 +122,7 @@ def left(*given: pa.RecordBatch | list[pa.RecordBatch]) -> Left:
                 read.signs.append((row["partition"], header, read_sign(row["bundle"])))
                 continue
             columns = unpack(row["bundle"])
-            read.bundles.append(Row(row["partition"], header, columns.ids, columns.born, columns.events))
+            read.bundles.append(Row(row["partition"], header, columns.ids, columns.born, columns.events, columns.back))
     return read
 
 
@@ -184,12 +187,16 @@ class Driver:
         self.starts: dict[tuple[str, int], Start] = {}  # where each source slot starts
         self.tables: dict[str, Table] = {}  # with which the attempt begins
         self.restores: dict[str, Restore] = {}  # the state of each operator
+        self.gone: list[AtWork] = []  # what processes that are lost were at
         self.port = self.server.start("127.0.0.1", self)
         self.agents: list[Agent] = []
 
     def hear(self, reports: Reports) -> list[OnlineNews]:
         self.heard.append(reports)
         return []
+
+    def lost(self, last: AtWork) -> None:
+        self.gone.append(last)
 
     def answer(self, question: Question) -> Answer:
         self.questions.append(question)
@@ -242,11 +249,12 @@ class Driver:
 def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
     """A driver; when the test is over it ends, and so do all threads that the test started."""
     monkeypatch.setattr(agents, "RETRY_S", 0.01)
+    before = set(threading.enumerate())  # a thread of another test must not fail all that come after it
     driver = Driver()
     yield driver
     driver.stop()
     lifecycle.close_all()
-    until(lambda: not [t for t in threading.enumerate() if t.name.startswith("penstock-")])
+    until(lambda: not [t for t in threading.enumerate() if t not in before and t.name.startswith("penstock-")])
 
 
 @dataclass

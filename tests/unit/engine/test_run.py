@@ -13,7 +13,7 @@ import pytest
 from penstock.engine import run as engine_run
 from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
-from penstock.errors import EngineError, InputError
+from penstock.errors import AwayError, EngineError, InputError
 from penstock.sinks import DatabaseSink
 from penstock.sources import TraceSource
 from penstock.topology import Topology
@@ -157,3 +157,37 @@ def test_a_committed_sink_needs_a_folder_that_lasts(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"operator 'store' \(.*\): level committed needs a folder .*; got none"):
         Run(topology, source).check()
     Run(topology, source, options=RunOptions(folder=tmp_path / "run")).check()
+
+
+class Flaky:
+    """A sink that is away as often as it is told."""
+
+    def __init__(self, away: int) -> None:
+        self.away, self.tried = away, 0
+
+    def process(self, event: object) -> None: ...
+
+    def check(self) -> None:
+        self.tried += 1
+        if self.tried <= self.away:
+            raise AwayError("table 'x': cannot be used; connection refused")
+
+
+@pytest.mark.parametrize("carried_on", [False, True])
+def test_only_a_run_that_is_carried_on_waits_for_what_is_away(tmp_path: Path, carried_on: bool) -> None:
+    """A driver that was started again while its broker was away gave up after ten seconds."""
+    sink, topology = Flaky(away=2), Topology("mine")
+    topology.operator("store", sink, inputs=topology.source("numbers"))
+
+    def made() -> Run:
+        source = TraceSource(constant(1.0, 1.0), [{}])
+        return Run(topology, source, options=RunOptions(folder=tmp_path))
+
+    if carried_on:
+        msgspec.structs.replace(made()._file, generation=0).write(tmp_path)
+        made().check()
+        assert sink.tried == 3
+    else:
+        with pytest.raises(AwayError, match="table 'x': cannot be used"):
+            made().check()
+        assert sink.tried == 1

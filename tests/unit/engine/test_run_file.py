@@ -10,8 +10,8 @@ import pytest
 
 from penstock.common.files import unsealed
 from penstock.engine.options import RunOptions
-from penstock.engine.run_file import FILE, alone_in, run_file
-from penstock.errors import EngineError, InputError
+from penstock.engine.run_file import FILE, run_file
+from penstock.errors import InputError
 from penstock.sinks import DatabaseSink
 from penstock.topology import Topology
 
@@ -125,12 +125,3 @@ def test_a_folder_of_another_version_is_refused_with_what_to_do(
         f"{tmp_path}: holds a run of format {found}; this version of Penstock carries on format 2: "
         "finish it with the version that began it, or begin anew in another folder"
     )
-
-
-def test_one_driver_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
-    """A service manager started a second one beside one that hung; both wrote segments and records."""
-    busy = pytest.raises(EngineError, match=r"another driver is at work on this run")
-    with alone_in(tmp_path), busy, alone_in(tmp_path):
-        pass
-    with alone_in(tmp_path):
-        pass

@@ -71,7 +71,8 @@ def goes_on(engine: Engine, old: Attempt) -> None:
     """A straggler does all that it could still do, and takes for its own what the next attempt commits."""
     old.contexts[0].event_ids = ("late",)
     old.sinks[0].process_many([{"n": -1}])
-    old.sinks[0].prepare(engine.checkpoint + 1)
+    with suppress(EngineError):  # what it had staged has been removed
+        old.sinks[0].prepare(engine.checkpoint + 1)
     for sink, context in zip(old.sinks, old.contexts, strict=True):
         context.parts = engine.parts
         with suppress(EngineError):

@@ -25,7 +25,7 @@ class Shout:
         return event.upper()
 
 
-GROUPINGS = "shuffle, fields, load_balancing, online_shuffle"
+GROUPINGS = "shuffle, fields, load_balancing, online_shuffle, pull"
 BROKEN_DECLARATIONS: list[tuple[dict[str, Any], str]] = [
     ({"pool": 0}, "pool must be at least 1; got 0"),
     ({"pool": -3}, "pool must be at least 1; got -3"),
@@ -64,6 +64,11 @@ BROKEN_DECLARATIONS: list[tuple[dict[str, Any], str]] = [
     (
         {"outputs": ("out", "dead_letters")},
         "the stream 'dead_letters' is for events that fail: it comes with on_error='dead_letter'",
+    ),
+    (
+        {"grouping": "pull", "key": "user"},
+        "grouping 'pull' gives events to whichever replica has room, and a key wants the same one for all its events: "
+        "leave out the key, or use 'fields'",
     ),
     ({"inputs": []}, "an operator needs at least one input; got none"),
     ({"inputs": ["events", "events"]}, "reads 'events.out' twice"),

@@ -15,6 +15,7 @@ from penstock.engine.protocol.messages import (
     LENGTH,
     MAX_FRAME_BYTES,
     Answer,
+    AtWork,
     Hello,
     Notice,
     OnlineNews,
@@ -51,6 +52,9 @@ class Listener(Protocol):
     def hear(self, reports: Reports) -> Iterable[OnlineNews]:
         """Take reports; what to answer."""
 
+    def lost(self, last: AtWork) -> None:
+        """A process is gone that was last at work on this."""
+
     def answer(self, question: Question) -> Answer:
         """What a replica or a source's slot wants to know as it begins."""
 
@@ -66,6 +70,7 @@ class ControlServer:
         self._listener: Listener
         self._connections: set[asyncio.StreamWriter] = set()
         self._writers: dict[asyncio.StreamWriter, int] = {}  # those let in, and the last poll each has answered
+        self._at_work: dict[asyncio.StreamWriter, AtWork] = {}  # what each has said last
         self._latest: dict[type[Notice], Notice] = {}
         self._polls, self._polling = 0, threading.Lock()
         self._port = 0
@@ -175,6 +180,8 @@ class ControlServer:
             self._connections.discard(writer)
             self._writers.pop(writer, None)
             writer.close()
+            if (last := self._at_work.pop(writer, None)) is not None:
+                self._listener.lost(last)
 
     def _complain(self, writer: asyncio.StreamWriter, error: str) -> None:
         """Say it once, as one asks again and again; and not all that comes to a stranger's mind."""
@@ -204,6 +211,8 @@ class ControlServer:
             for news in self._listener.hear(message):
                 writer.write(frame(news))
             self._writers[writer] = message.poll
+        elif isinstance(message, AtWork):
+            self._at_work[writer] = message
         elif isinstance(message, StartQuery | TablesQuery | RestoreQuery):
             writer.write(frame(self._listener.answer(message)))
 

@@ -121,6 +121,11 @@ class Checkpoints:
 
     # ── what others want ────────────────────────────────────────────────────────────────────────────────────────────
 
+    def soon(self) -> None:
+        """Begin the next as soon as can be: what was done again after a fault need not be done a third time."""
+        with self._lock:
+            self._due_s = 0.0
+
     def now(self, timeout_s: float) -> bool:
         """Have all that has been processed so far in a checkpoint, and shown; False if the time is over first."""
         deadline = time.monotonic() + timeout_s

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.control.clock import SteadyClock
+from penstock.engine.driver.catching_up import CatchingUp
 from penstock.engine.driver.channel import ControlServer
 from penstock.engine.driver.checkpoints import Checkpoints, CheckpointStatus
 from penstock.engine.driver.faults import Faults
@@ -24,6 +26,8 @@ from penstock.engine.driver.records import Records
 from penstock.engine.driver.routing import RoutingTable
 from penstock.engine.driver.shifts import Shifts
 from penstock.engine.driver.supervisor import Supervisor
+from penstock.engine.driver.surges import Surges
+from penstock.engine.driver.suspects import Suspects
 from penstock.engine.driver.tally import Tally
 from penstock.engine.online.exchange import Exchange
 from penstock.engine.plan.job import Job
@@ -32,6 +36,7 @@ from penstock.engine.plan.program import DriverAddress, Program
 from penstock.engine.plan.queries import Query, RealTimeQuery
 from penstock.engine.protocol.messages import (
     Answer,
+    AtWork,
     OnlineNews,
     OperatorRouting,
     Question,
@@ -46,10 +51,14 @@ from penstock.engine.protocol.messages import (
 from penstock.engine.protocol.progress import shift_of
 from penstock.engine.run_file import RunFile
 from penstock.errors import EngineError
+from penstock.metrics.counters import RunCounters
 from penstock.sinks.base import Recovers, Recovery
+from penstock.sinks.waiting import giving_up
 from penstock.topology import ReplicaId
 
 LOCALHOST = "127.0.0.1"
+TOKEN = "seen-"  # how the name of a file begins that all workers must see
+ASK_S = 0.2  # how long replicas have to say how far they are
 HEAD_START_S = 0.2  # between "all are ready" and the first event
 
 
@@ -127,12 +136,19 @@ class Driver:
         self._clock = clock
         self._exchange = Exchange()
         self.faults = Faults()
+        self._suspects = Suspects()
+        self.surges = Surges(lambda source: len(self.work.layout.replicas(source)))
+        self._ending = threading.Event()
+        self._token = ""
         self.first_shift = file.generation + 1  # every shift has had a generation
         self._generations = itertools.count(file.generation + 1)
         self._files = job.state_files()
         self._handovers = Handovers(routing, self._files, job.options.handover_timeout_s, self._roll_back)
         self._phases = Phases(server)
-        self.checkpoints = Checkpoints(Records(job.records), self._phases, tally, self._handovers, self._files)
+        records = Records(job.records, job.check_alone)
+        self.checkpoints = Checkpoints(records, self._phases, tally, self._handovers, self._files)
+        whole = routing if job.options.whole_pool else None
+        self._catching_up = CatchingUp(whole, self._caught_up, self.checkpoints.soon)
         self.ready_within_s, self.log_file = job.options.start_timeout_s, job.folder / "spark.log"
         self.work: Work = self._shifts() if job.options.realtime else self._microbatches()
         host = _host_of(job.spark)
@@ -144,6 +160,7 @@ class Driver:
         """Start the work; the sources begin when all its replicas are ready, or began when the run did."""
         for notice in (self._phases.current, self._routing.used, self._routing.current):
             self._server.publish(notice)
+        self._token = self._leave_token()
         self.work.open(layout)
         if self.work.lasting:
             self._handovers.start()
@@ -164,7 +181,9 @@ class Driver:
         self._phases.close()
 
     def end(self) -> None:
-        """End all work."""
+        """End all work; sinks that wait for what is away before an attempt begins wait no longer."""
+        self._ending.set()
+        self._catching_up.stop()
         self._handovers.stop()
         self.checkpoints.stop()
         self.work.stop()
@@ -207,10 +226,15 @@ class Driver:
         now_s = self._clock.now()
         self._tally.enter(reports, now_s)
         self.faults.deliver(now_s, self._tally.delivered(), self.work.is_ready)
+        self.surges.hear(reports)
         self._handovers.hear(reports)
         self.checkpoints.hear(reports.done)
         reports.online = [one for one in reports.online if shift_of(one.batch) == self._tally.current]
         return self._exchange.enter(reports)
+
+    def lost(self, last: AtWork) -> None:
+        """A process is gone that was last at work on this."""
+        self._suspects.lost(last)
 
     def answer(self, question: Question) -> Answer:
         """What a replica or a source's slot wants to know as it begins."""
@@ -229,12 +253,21 @@ class Driver:
 
     def supervise(self, shift: int, layout: Layout, prepare: Callable[[int], None]) -> Supervisor:
         """Who runs a shift; `prepare` is called with the generation before each start of its query."""
-        query = RealTimeQuery(self._job.spark, lambda generation: self._job.spark_folder(str(generation)))
+        query = RealTimeQuery(self._job.spark, self._job.spark_folder)
         return self._supervisor(query, shift, layout, prepare, lambda: self.checkpoints.status.committed)
 
-    def died(self, cause: str, died_s: float) -> None:
-        """The query of the shift at work has died, and is about to begin again."""
+    def died(self, cause: str, died_s: float, generation: int) -> None:
+        """The query of the shift at work has died, and is about to begin again, in that generation."""
+        self._suspects.died(cause, self.checkpoints.status.committed, generation)
         self.faults.died(self._clock.now() - (time.monotonic() - died_s), cause)
+        self._catching_up.begin()
+
+    def _caught_up(self) -> RunCounters | None:
+        """The counters of now, if sinks have all again that they had when the query died."""
+        if self.faults.lasting:
+            return None
+        self.ask_all(ASK_S)
+        return self._tally.counters(self._clock.now(), self._routing.active)
 
     def recover(self, generation: int) -> None:
         """Have sinks clean up, and state be looked at, before an attempt begins from the last checkpoint."""
@@ -251,8 +284,9 @@ class Driver:
         for name, operator in self._job.topology.operators.items():
             sink: Any = operator.run
             if isinstance(sink, Recovers):
-                folder = self._job.folder.resolve() / "sinks" / name
-                sink.recover(Recovery(self._job.run, name, generation, checkpoint, parts.get(name, {}), folder))
+                folder = self._job.storage / "sinks" / name
+                with giving_up(self._ending):
+                    sink.recover(Recovery(self._job.run, name, generation, checkpoint, parts.get(name, {}), folder))
 
     def _supervisor(
         self,
@@ -270,7 +304,10 @@ class Driver:
             prepare(generation)
             made = self._job.program(layout, self._address, self._routing.current.operators)
             checkpoint = self.checkpoints.first_label(shift)
-            return replace(made, generation=generation, shift=shift, first_generation=first[0], checkpoint=checkpoint)
+            suspects = self._suspects
+            made = replace(made, token=self._token, checkpoint=checkpoint)
+            made = replace(made, careful=suspects.careful, deadly=suspects.deadly)
+            return replace(made, generation=generation, shift=shift, first_generation=first[0])
 
         return Supervisor(query, program, self._job.options, self._generations, checkpoints)
 
@@ -280,7 +317,7 @@ class Driver:
     def _microbatches(self) -> MicroBatches:
         job, (frame,) = self._job, self._job.sources.values()
         assert isinstance(frame, DataFrame)
-        folder = job.spark_folder("dataframe")
+        folder = job.frames
         query = MicroBatchQuery(frame, folder, job.topology, self._settled_routing)
 
         def prepare(generation: int) -> None:
@@ -291,6 +328,18 @@ class Driver:
 
         done = partial(next_batch, folder)
         return MicroBatches(query, lambda layout: self._supervisor(query, 0, layout, prepare, done))
+
+    def _leave_token(self) -> str:
+        """A new file that workers are to see, if the run keeps anything that they share."""
+        storage = self._job.storage
+        for name in storage.names():
+            if name.startswith(TOKEN):
+                storage.remove(name)
+        if not self._job.shares:
+            return ""
+        token = f"{TOKEN}{secrets.token_hex(6)}"
+        storage.write(token, self._job.run.encode())
+        return token
 
     def _settled_routing(self) -> tuple[Mapping[str, OperatorRouting], Utilisations]:
         """With which the next micro-batch begins."""
@@ -307,7 +356,8 @@ class Driver:
             held = self._file
             latest, epoch_s = max(generation, held.generation), held.epoch_s if epoch_s is None else epoch_s
             self._file = msgspec.structs.replace(held, epoch_s=epoch_s, generation=latest)
-            self._file.write(self._job.folder)
+            self._job.check_alone()
+            self._file.write(self._job.storage)
 
 
 def _host_of(spark: SparkSession) -> str:
@@ -335,10 +385,12 @@ def executors_of(spark: SparkSession, layout: Layout) -> dict[ReplicaId, str]:
     """
     context: Any = spark.sparkContext._jsc.sc()
     running = sorted(spark.sparkContext.statusTracker().getActiveStageIds())
-    if len(running) != len(layout.stages):
+    if len(running) != len(layout.all_stages):
         return {}
     found: dict[ReplicaId, str] = {}
-    for stage_id, partitions in zip(running, layout.stages, strict=True):
+    for stage_id, partitions in zip(running, layout.all_stages, strict=True):
+        if not partitions:
+            continue
         tasks = context.statusStore().taskList(stage_id, 0, len(partitions))
         for number in range(tasks.size()):
             task = tasks.apply(number)

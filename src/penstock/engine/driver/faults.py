@@ -48,6 +48,11 @@ class Faults:
         with self._lock:
             return list(self._all)
 
+    @property
+    def lasting(self) -> bool:
+        """Whether sinks have yet to get what they had when a query died."""
+        return self._since_s is not None
+
     def died(self, now_s: float, cause: str) -> None:
         """A query has died."""
         with self._lock:

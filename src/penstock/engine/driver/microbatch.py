@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.common.storage import Place, Storage, storage_at
 from penstock.engine.driver.supervisor import Supervisor
 from penstock.engine.plan.layout import Layout, lay_out
 from penstock.engine.plan.program import Edge, MicroBatch, Program
@@ -33,7 +33,7 @@ class MicroBatchQuery:
     """A query over the rows of a DataFrame, the only source of the topology."""
 
     frame: DataFrame
-    checkpoint: Path
+    checkpoint: Storage
     topology: Topology
     routing: Callable[[], tuple[Mapping[str, OperatorRouting], Utilisations]]  # with which the next batch begins
     finishing: bool = field(default=False, init=False)
@@ -43,7 +43,7 @@ class MicroBatchQuery:
         """Start from the checkpoint."""
         return (
             self.frame.writeStream.foreachBatch(lambda rows, batch: self._run_batch(program, rows, batch))
-            .option("checkpointLocation", str(self.checkpoint))
+            .option("checkpointLocation", self.checkpoint.uri)
             .start()
         )
 
@@ -164,8 +164,7 @@ class MicroBatches:
         """Owners of key groups change between batches only: there is never a change to be taken back."""
 
 
-def next_batch(folder: Path) -> int:
+def next_batch(place: Place) -> int:
     """The batch that Spark does next from what it keeps there: the one after the last that was committed."""
-    commits = folder / "commits"
-    done = [int(file.name) for file in commits.iterdir() if file.name.isdecimal()] if commits.is_dir() else []
+    done = [int(name) for name in (storage_at(place) / "commits").names() if name.isdecimal()]
     return max(done, default=-1) + 1

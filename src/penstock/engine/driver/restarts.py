@@ -13,13 +13,18 @@ KEPT_EVENTS = 1000  # that have ended a query, and are known again
 
 OUTSIDE = re.compile(
     r"Python worker exited unexpectedly|ExecutorLostFailure|[Ee]xecutor heartbeat timed out|streaming shuffle writer"
+    r"|ClosedChannelException|IOException: Broken pipe"
     r"|\b(Connection(Refused|Reset|Aborted)?|BrokenPipe|Timeout|AMQPConnection)Error\b"
     r"|[Cc]onnection (was |is )?(refused|reset|aborted|closed|lost|timed out)|[Cc]onnection to .{1,80} (failed|closed)"
     r"|closed the connection|terminating connection|the database system is|database is locked|too many clients"
     r"|No space left on device|disk (is )?full|quota exceeded|Read-only file system|Input/output error"
     r"|Too many open files|Cannot allocate memory|No route to host|Network is (down|unreachable)"
+    r"|AWS Error (NETWORK_CONNECTION|SERVICE_UNAVAILABLE|SLOW_DOWN|THROTTLING|REQUEST_TIMEOUT|INTERNAL_FAILURE)"
     r"|name resolution|Name or service not known|BROKER_NOT_AVAILABLE|_TRANSPORT|_ALL_BROKERS_DOWN|_TIMED_OUT"
 )
+
+
+HOPELESS = re.compile(r"^worker .* does not see what the run keeps in ")  # before somebody has mended it
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,8 @@ class Restarts:
         if self._progressed(death):
             self._deaths = self._own = 0
         self._deaths += 1
+        if HOPELESS.match(death.cause):
+            return Over(death.cause)
         if not is_outside(death.cause):
             self._own += 1
             if (event := failed_event(death.cause)) in self._failed:

@@ -40,22 +40,41 @@ class RoutingTable:
         operators = {name: OperatorRouting(active, table=self._table(name)) for name, active in first.items()}
         self.current = Routing(1, operators)
         self.used = Utilisations()
+        self._wanted: dict[str, tuple[int, ...]] = {}  # to be active after `gather`, while whole pools are
+        self._gathered: dict[str, tuple[int, ...]] = {}  # what `gather` made of it last, until it is asked for others
+        self._rolled_back = False
 
     @property
     def active(self) -> dict[str, tuple[int, ...]]:
-        """The active replicas of each operator."""
-        return {name: operator.active for name, operator in self.current.operators.items()}
+        """The active replicas of each operator, as asked for: while whole pools catch up, those are not counted."""
+        return {name: operator.active for name, operator in self.current.operators.items()} | self._wanted
 
     def activate(self, name: str, replicas: int | Sequence[int]) -> tuple[int, ...]:
         """Make this many replicas of the operator active, or just these."""
         with self._lock:
-            operator = self.current.operators[self._topology[name].name]
-            active = self._chosen(name, replicas, operator.active)
-            if name in self._coordinators:
-                self._coordinators[name].want(active)
-            changed = msgspec.structs.replace(operator, active=active, table=self._table(name))
-            self._change(self.current.operators | {name: changed})
+            active = self._chosen(name, replicas, self.active[self._topology[name].name])
+            self._gathered.pop(name, None)
+            if name in self._wanted:
+                self._wanted[name] = active
+            else:
+                self._activate({name: active})
             return active
+
+    def spread(self) -> None:
+        """Have whole pools active for a while, but not after a change was taken back; what is asked for waits."""
+        with self._lock:
+            skipped, self._rolled_back = self._rolled_back, False
+            if skipped:
+                return
+            wanted, self._gathered = self.active, {}
+            many = [name for name, active in wanted.items() if may_spread(self._topology[name], active)]
+            self._wanted = wanted
+            self._activate({name: tuple(dict.fromkeys((*wanted[name], *self.pools[name]))) for name in many})
+
+    def gather(self) -> None:
+        """Have only those active again that were asked for."""
+        with self._lock:
+            self._gather()
 
     @contextmanager
     def laying_out(self, pools: Mapping[str, Sequence[int]], at_work: Callable[[], Layout]) -> Iterator[None]:
@@ -65,6 +84,7 @@ class RoutingTable:
         """
         with self._lock:
             check_pools(self._topology, pools, self.active)
+            self._gather()
             self.pools = {name: tuple(r for r in now if r in pools[name]) for name, now in self.pools.items()}
         try:
             yield
@@ -100,18 +120,35 @@ class RoutingTable:
             return result
 
     def roll_back(self) -> None:
-        """While nothing runs: whoever owned key groups before a change that is not finished owns them again."""
+        """While nothing runs: whoever owned key groups before a change that is not finished owns them again.
+
+        But for a whole pool that had caught up: that goes back as the next attempt begins, with nothing to move.
+        """
         with self._lock:
-            operators = dict(self.current.operators)
+            back: dict[str, tuple[int, ...]] = {}
             for name, coordinator in self._coordinators.items():
                 if coordinator.moving:
                     coordinator.roll_back()
-                    active = tuple(sorted(set(coordinator.table.owners)))
-                    operators[name] = msgspec.structs.replace(operators[name], active=active, table=coordinator.table)
-            self._change(operators)
+                    back[name] = self._gathered.get(name) or tuple(sorted(set(coordinator.table.owners)))
+            self._rolled_back = True
+            self._activate(back)
 
     def _chosen(self, name: str, replicas: int | Sequence[int], active: tuple[int, ...]) -> tuple[int, ...]:
         return chosen(self._topology[name], self.pools[self._topology[name].name], replicas, active)
+
+    def _gather(self) -> None:
+        wanted, self._wanted = self._wanted, {}
+        if wanted:
+            self._gathered = dict(wanted)
+            self._activate(wanted)
+
+    def _activate(self, active: Mapping[str, tuple[int, ...]]) -> None:
+        operators = dict(self.current.operators)
+        for name, replicas in active.items():
+            if name in self._coordinators:
+                self._coordinators[name].want(replicas)
+            operators[name] = msgspec.structs.replace(operators[name], active=replicas, table=self._table(name))
+        self._change(operators)
 
     def _table(self, name: str) -> Table | None:
         return self._coordinators[name].table if name in self._coordinators else None
@@ -141,6 +178,21 @@ def chosen(
         raise InputError(f"{operator}: replicas must be from 1 to the pool of {len(pool)}; got {replicas!r}")
     spare = (r for r in sorted(pool) if r not in active)
     return (*active[:replicas], *(next(spare) for _ in range(replicas - len(active))))
+
+
+def may_spread(operator: Operator, active: Sequence[int]) -> bool:
+    """Whether more replicas, and fewer again, leave events in the order that somebody may count on.
+
+    A single replica keeps all in order, and one that is chosen by key those of its key. Where there is state, events of
+    a key stay in order whoever owns it.
+
+    >>> from penstock.topology import Topology
+    >>> t = Topology("t", pool=4)
+    >>> o = t.operator("o", print, inputs=t.source("s"))
+    >>> may_spread(t["o"], [0]), may_spread(t["o"], [0, 1])
+    (False, True)
+    """
+    return operator.state is not None or (len(active) > 1 and not operator.in_order)
 
 
 def _shown(pool: Sequence[int]) -> str:

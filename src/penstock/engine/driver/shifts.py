@@ -42,8 +42,8 @@ class DriverPort(Protocol):
     def supervise(self, shift: int, layout: Layout, prepare: Callable[[int], None]) -> Supervisor:
         """Who runs a shift; `prepare` is called with the generation before each start of its query."""
 
-    def died(self, cause: str, died_s: float) -> None:
-        """The query of the shift at work has died, and is about to begin again."""
+    def died(self, cause: str, died_s: float, generation: int) -> None:
+        """The query of the shift at work has died, and is about to begin again, in that generation."""
 
     def recover(self, generation: int) -> None:
         """Have sinks clean up, and state be looked at, before an attempt begins from the last checkpoint."""
@@ -103,11 +103,16 @@ class Shifts:
         return all(shift.ended.wait(max(0.0, deadline - time.monotonic())) for shift in others)
 
     def all_sent(self) -> bool:
-        """Whether no earlier shift is at work, and sources have sent again what they had when a query died."""
+        """Whether no earlier shift is at work, and sources have sent again what they had when a query died.
+
+        If sources are stopped, also whether each slot has heard so: one may still send what it had polled before.
+        """
         if any(shift.left for shift in list(self._shifts.values())):
             return False
         current = self.current
         if not self._is_ready(current):
+            return False
+        if self._phases.stopped and not all(self._tally.still(current.number, slot) for slot in current.source_slots):
             return False
         return all(self._sent(current, slot) >= self._owed.get(slot, 0) for slot in current.source_slots)
 
@@ -192,7 +197,7 @@ class Shifts:
             if other.left:
                 self._finish(other)
         if shift.begin:
-            self._driver.died(shift.supervisor.cause, shift.supervisor.died_s)
+            self._driver.died(shift.supervisor.cause, shift.supervisor.died_s, generation)
         for slot in shift.source_slots:
             self._owed[slot] = max(self._owed.get(slot, 0), self._sent(shift, slot))
         self._phases.begin_attempt(shift)

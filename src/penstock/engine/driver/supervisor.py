@@ -24,7 +24,8 @@ log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 0.05
 TOLD_WITHIN_S = 1.0  # all that failed tasks say
-CONSEQUENCE = "streaming shuffle writer"  # the other end of it has failed: a task says so after its predecessor died
+# the other end of the shuffle has failed: a task says so after its predecessor, or one that it sends to, died
+CONSEQUENCE = re.compile("streaming shuffle writer|ClosedChannelException")
 RENEWED = "the driver had it begin again"
 LONGEST = 500  # characters of a cause
 PATTERNS = (
@@ -132,10 +133,10 @@ class Supervisor:
     def _cause(self, query: StreamingQuery) -> str:
         """What it died of: if Spark says only that a task lost another, what that one said, which may come later."""
         cause, deadline = cause_of(query.exception()), time.monotonic() + TOLD_WITHIN_S
-        while CONSEQUENCE in cause:
+        while CONSEQUENCE.search(cause):
             told: list[str] = []
             with contextlib.suppress(Exception):  # Spark may not remember its tasks, or is about to end itself
-                told = [one for one in map(cause_of, self._query.complaints(query)) if CONSEQUENCE not in one]
+                told = [one for one in map(cause_of, self._query.complaints(query)) if not CONSEQUENCE.search(one)]
             if told or time.monotonic() > deadline or self._stopping.wait(0.02):
                 return min(told, key=is_outside, default=cause)
         return cause

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from penstock.engine.protocol.messages import Report, Reports
 from penstock.engine.protocol.progress import shift_of
-from penstock.metrics.counters import OperatorCounters, ReplicaCounters, RunCounters, total
+from penstock.metrics.counters import OperatorCounters, ReplicaCounters, RunCounters, held_by, total
 from penstock.topology import ReplicaId, Topology
 
 KEPT_BATCHES = 64  # batches that a late report may still change
@@ -40,7 +40,8 @@ class _OfShift:
         self.settled_before = 0
         self.places: dict[ReplicaId, Place] = {}
         self.committed: dict[ReplicaId, ReplicaCounters] = {}  # as of the last checkpoint of the attempt
-        self.ended: dict[ReplicaId, bool] = {}  # source slots, and whether they have read all
+        self.ended: dict[ReplicaId, bool] = {}  # source slots, and whether they have read all,
+        self.still: dict[ReplicaId, bool] = {}  # and whether they stand still
         self.first_generation = 0  # what earlier ones say counts no more
 
     def enter(self, report: Report, process: tuple[str, int]) -> None:
@@ -57,7 +58,7 @@ class _OfShift:
         self.generations[batch] = report.generation
         self.batches.setdefault(batch, {})[replica] = report.counters
         self.places[replica] = Place(*process, batch)
-        self.ended[replica] = report.ended
+        self.ended[replica], self.still[replica] = report.ended, report.still
 
     def settle(self, before: int, into: dict[ReplicaId, ReplicaCounters]) -> None:
         """Add up the batches before that one; they change no more."""
@@ -71,13 +72,14 @@ class _OfShift:
         """The attempt is over: what it had done by its last checkpoint counts."""
         for replica, counters in self.committed.items():
             _settled(counters, into[replica])
-        for kept in (self.batches, self.generations, self.committed, self.ended):
+        for kept in (self.batches, self.generations, self.committed, self.ended, self.still):
             kept.clear()
 
 
 def _settled(counters: ReplicaCounters, into: ReplicaCounters) -> None:
     """Add what changes no more; what is now is the next one's."""
     counters.queued = counters.lag = counters.state_bytes = counters.state_keys = 0
+    counters.held = {}
     into.add(counters)
 
 
@@ -151,6 +153,11 @@ class Tally:
             slots = [over for (name, _), over in self._shifts[shift].ended.items() if name in self._topology.sources]
             return bool(slots) and all(slots)
 
+    def still(self, shift: int, slot: ReplicaId) -> bool:
+        """Whether a source's slot says that it has sent all that it had polled, and polls no more."""
+        with self._lock:
+            return self._shifts[shift].still.get(slot, False)
+
     def places(self) -> dict[ReplicaId, Place]:
         """Where each operator's replica of the current shift was last heard of."""
         with self._lock:
@@ -187,13 +194,16 @@ class Tally:
         for counters in sums.values():
             for receiver, count in counters.sent.items():
                 sent[receiver] += count
+        held = held_by({name: replicas.values() for name, replicas in by_name.items()})
         operators: dict[str, OperatorCounters] = {}
         for name in self._topology.in_order():
             done = total(by_name[name].values())
             backlog = sent[name] - done.processed - sum(done.dropped.values())
             age = max((now_s - heard.get((name, r), now_s) for r in active[name]), default=0.0)
             pool = tuple(range(self._topology[name].pool)) if pools is None else pools[name]
-            operators[name] = OperatorCounters(by_name[name], active[name], len(pool), max(backlog, 0), age, pool)
+            operators[name] = OperatorCounters(
+                by_name[name], active[name], len(pool), max(backlog, 0), age, pool, held.get(name, {})
+            )
         entered = {name: total(by_name[name].values()) for name in self._topology.sources}
         sources = {name: one.processed for name, one in entered.items()}
         lag = {name: one.lag for name, one in entered.items()}

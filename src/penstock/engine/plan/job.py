@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
+from penstock.common.files import write_whole
+from penstock.common.storage import LocalStorage, Storage
 from penstock.engine.binding import AnySource
 from penstock.engine.options import RunOptions
 from penstock.engine.plan.layout import Layout
@@ -20,10 +23,12 @@ from penstock.state.files import StateFiles
 from penstock.topology import Topology
 from penstock.topology.event_type import event_type
 
+LARGE_BYTES = 100_000  # an operator or source that is larger travels as a file
+
 
 @dataclass(frozen=True)
 class Job:
-    """The folder has the records of checkpoints, the state and the logs."""
+    """The folder has the logs, the storage what a restart needs; unless the user says so they are the same."""
 
     run: str  # its name
     topology: Topology
@@ -31,20 +36,38 @@ class Job:
     options: RunOptions
     spark: SparkSession
     folder: Path
-
-    def spark_folder(self, query: str) -> Path:
-        """What Spark calls its checkpoint; only a query over a DataFrame is carried on from there."""
-        return self.folder / "spark" / query
+    elsewhere: Storage | None = None  # the storage, if it is not in the folder
+    check_alone: Callable[[], None] = lambda: None  # raises if another driver has taken the run
 
     @property
-    def records(self) -> Path:
+    def storage(self) -> Storage:
+        """Where all that a restart needs is kept."""
+        return self.elsewhere or LocalStorage(self.folder)
+
+    def spark_folder(self, generation: int) -> Path:
+        """What Spark calls the checkpoint of a real-time query; nothing is carried on from there."""
+        return self.folder.absolute() / "spark" / str(generation)
+
+    @property
+    def frames(self) -> Storage:
+        """Where Spark keeps how far it is in a DataFrame."""
+        return self.storage / "spark" / "dataframe"
+
+    @property
+    def records(self) -> Storage:
         """The folder of the records of checkpoints."""
-        return self.folder / "checkpoints"
+        return self.storage / "checkpoints"
+
+    @property
+    def shares(self) -> bool:
+        """Whether workers keep what others read: state, or output that waits for its checkpoint."""
+        kept = self.topology.operators.values()
+        return any(one.state is not None or getattr(one.run, "level", "") == "committed" for one in kept)
 
     def state_files(self) -> dict[str, StateFiles]:
         """Of the operators that keep state."""
         kept = [name for name, operator in self.topology.operators.items() if operator.state is not None]
-        return {name: StateFiles(self.folder / "state" / name) for name in kept}
+        return {name: StateFiles(self.storage / "state" / name) for name in kept}
 
     @cached_property
     def _blobs(self) -> dict[str, bytes]:
@@ -53,6 +76,22 @@ class Job:
         blobs = {name: cloudpickle.dumps((one, event_type(one.run))) for name, one in operators}
         sources = self.sources.items()
         return blobs | {name: cloudpickle.dumps(one) for name, one in sources if not isinstance(one, DataFrame)}
+
+    @cached_property
+    def _files(self) -> dict[str, str]:
+        """Large blobs, as files that Spark takes to every executor once; in a task's own bytes all tasks get all.
+
+        Executors that come later ask for them, too, also for other jobs of the session: so they stay as long as it.
+        """
+        context, files = self.spark.sparkContext, {}
+        for name, blob in self._blobs.items():
+            if len(blob) > LARGE_BYTES:
+                files[name] = f"{hashlib.sha256(blob).hexdigest()[:32]}.blob"  # the same in a session: the same file
+                path = Path(context._temp_dir) / files[name]
+                if not path.exists():
+                    write_whole(path, blob)
+                context.addFile(str(path))
+        return files
 
     def program(self, layout: Layout, driver: DriverAddress, routing: Mapping[str, OperatorRouting]) -> Program:
         """What replicas on this layout need to know; generation and shift are the driver's to say."""
@@ -67,10 +106,11 @@ class Job:
             edges=edges_of(topology),
             senders=(*topology.sources, *topology.operators),
             routing=routing,
-            blobs=self._blobs,
+            blobs={name: blob for name, blob in self._blobs.items() if name not in self._files},
+            files=self._files,
             queue_bytes=options.queue_bytes,
             path=tuple(str(Path(entry).resolve()) for entry in sys.path),
             labels={name: str(thing) for name, thing in declared.items()},
             on_error={name: thing.on_error for name, thing in declared.items()},
-            folder=str(self.folder.resolve()),
+            storage_uri=self.options.checkpoints or LocalStorage(self.folder.resolve()).uri,
         )

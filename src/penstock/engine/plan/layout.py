@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from penstock.topology import ReplicaId, Topology
+
+MOST_LINKS = 512  # between two stages; for each, Spark's shuffle has a connection, a thread and five open files
+RELAYED = 16  # partitions of the smaller stage for each relay
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,23 @@ class Layout:
     @property
     def tasks(self) -> int:
         """Slots that Spark must offer when all stages run at once."""
-        return sum(len(stage) for stage in self.stages)
+        return sum(self.relays(level) + len(stage) for level, stage in enumerate(self.stages))
+
+    @property
+    def all_stages(self) -> tuple[tuple[Partition, ...], ...]:
+        """The stages as Spark numbers them; relays are one of their own, without anything to know."""
+        every = ([(), stage] if self.relays(level) else [stage] for level, stage in enumerate(self.stages))
+        return tuple(stage for stages in every for stage in stages)
+
+    def relays(self, level: int) -> int:
+        """Partitions before a stage that only pass rows on, so that not all of two large stages are linked; often 0.
+
+        >>> [Layout(((Partition("a"),) * 64, (Partition("b"),) * pool)).relays(1) for pool in (8, 9, 64)]
+        [0, 1, 4]
+        """
+        before, here = len(self.stages[level - 1]) if level else 0, len(self.stages[level])
+        relays = math.ceil(min(before, here) / RELAYED)
+        return relays if before * here > max(MOST_LINKS, 2 * relays * (before + here)) else 0
 
     @cached_property
     def _partitions(self) -> dict[ReplicaId, int]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import cloudpickle
 
+from penstock.common.storage import Storage, storage_at
 from penstock.engine.plan.layout import Layout
-from penstock.engine.protocol.messages import OperatorRouting, Utilisations
+from penstock.engine.protocol.messages import OperatorRouting, Routing, Utilisations
 from penstock.grouping.names import WITH_STATE
 from penstock.grouping.online_shuffle import OnlineShuffleOptions
 from penstock.sources.base import Source
@@ -71,7 +74,8 @@ class Program:
     edges: Mapping[str, tuple[Edge, ...]]  # by sender
     senders: tuple[str, ...]  # sources and operators; bundles name their sender by its place here
     routing: Mapping[str, OperatorRouting]  # to begin with, until the driver has been heard
-    blobs: Mapping[str, bytes]  # operators and sources, pickled one by one
+    blobs: Mapping[str, bytes]  # operators and sources, pickled one by one,
+    files: Mapping[str, str] = field(default_factory=dict)  # but for large ones: files that Spark takes to each worker
     shift: int = 0
     first_generation: int = 0  # of the shift
     queue_bytes: int = QUEUE_BYTES  # a replica stops reading when its queue holds this much
@@ -79,13 +83,16 @@ class Program:
     path: tuple[str, ...] = ()  # where the driver finds modules; workers look there too
     labels: Mapping[str, str] = field(default_factory=dict)  # operators as error messages name them
     on_error: Mapping[str, str] = field(default_factory=dict)  # what becomes of events that fail, if it is not `fail`
-    folder: str = ""  # of the run; reachable by all workers
+    storage_uri: str = "."  # where the run keeps state and what waits for checkpoints; all workers see it
+    token: str = ""  # a file that the driver has left there, and that all workers must see
     checkpoint: int = 0  # to which the first events belong
+    careful: bool = False  # replicas say what they are about to work on, as something ends their processes
+    deadly: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by operator: events that did, by id
 
-    @property
-    def state_folder(self) -> str:
-        """Where operators with state keep it."""
-        return f"{self.folder}/state"
+    @cached_property
+    def storage(self) -> Storage:
+        """The same, for this process."""
+        return storage_at(self.storage_uri)
 
     @property
     def realtime(self) -> bool:
@@ -112,13 +119,28 @@ class Program:
 
         The type is read where the topology is declared: annotations need not travel with a function.
         """
-        operator: tuple[Operator, Any] = cloudpickle.loads(self.blobs[name])
+        operator: tuple[Operator, Any] = cloudpickle.loads(self._blob(name))
         return operator
+
+    def _blob(self, name: str) -> bytes:
+        """Only who needs a large one reads it."""
+        if name not in self.files:
+            return self.blobs[name]
+        from pyspark import SparkFiles
+
+        return Path(SparkFiles.get(self.files[name])).read_bytes()
 
     def source(self, name: str) -> Source:
         """The source, in a copy of this process's own."""
-        source: Source = cloudpickle.loads(self.blobs[name])
+        source: Source = cloudpickle.loads(self._blob(name))
         return source
+
+
+def active_senders(program: Program, routing: Routing, sender: str) -> tuple[int, ...]:
+    """Who sends for that sender: an operator's active replicas, a source's slots."""
+    if sender in routing.operators:
+        return routing.operators[sender].active
+    return tuple(one.replica for one in program.layout.stages[0] if one.operator == sender)
 
 
 def edges_of(topology: Topology) -> dict[str, tuple[Edge, ...]]:

@@ -23,9 +23,20 @@ def compile_program(frame: DataFrame, program: Program) -> DataFrame:
     """Stage 0 on the frame's partitions, then one shuffle by partition number and one stage for each level."""
     frame = frame.mapInArrow(stage_function(program, 0), ROW_SCHEMA)
     for level in range(1, len(program.layout.stages)):
+        if program.realtime and (relays := program.layout.relays(level)):
+            frame = _relayed(frame, relays)
         frame = frame.repartitionById(len(program.layout.stages[level]), "partition")
         frame = frame.mapInArrow(stage_function(program, level), ROW_SCHEMA)
     return frame
+
+
+def _relayed(frame: DataFrame, relays: int) -> DataFrame:
+    """Rows by way of a few partitions, those for one partition always by the same: they stay in order.
+
+    The column that says which is dropped in between, or else Spark would make one shuffle of the two.
+    """
+    frame = frame.withColumn("relay", frame["partition"] % relays)
+    return frame.repartitionById(relays, "relay").drop("relay")
 
 
 class Query(Protocol):
@@ -87,7 +98,7 @@ class RealTimeQuery:
         stream: Any = self._memory.apply(self.spark._jsparkSession, len(program.layout.stages[0]), self._strings)
         frame = compile_program(DataFrame(stream.toDF(), self.spark), program)
         writer: Any = frame.writeStream.format("noop").outputMode("update")  # its stubs do not know realTime yet
-        writer = writer.option("checkpointLocation", str(self._used))
+        writer = writer.option("checkpointLocation", self._used.as_uri())  # whatever fs.defaultFS is
         query: StreamingQuery = writer.trigger(realTime=f"{NEVER_MS} milliseconds").start()
         return query
 

@@ -2,12 +2,13 @@
 
     header (sender and its replica, level and partition of the receiver, number of events)
     + checksum of all the rest
-    + msgpack [ids, born, events, keys]
+    + msgpack [ids, born, events, keys, back]
 
 The header can be read without decoding the events. Keys are there where the grouping is online shuffle, and where the
 operator keeps state. A bundle of no events is a *marker*: what its sender sends from then on follows a later table of
-key groups; or a *barrier*: it belongs to a later checkpoint. An empty bundle is a *nudge*: Spark hands a row to Python
-only once another row is there, so a nudge is sent behind every bundle that may be the last for a while.
+key groups; or a *barrier*: it belongs to a later checkpoint. A *nudge* is no bundle: Spark hands a row to Python only
+once more rows are there, and sends what is written to a partition once a buffer is full. A nudge fills the buffer, and
+is sent behind every bundle that may be the last for a while.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from penstock.grouping.online_shuffle import Request
 T = TypeVar("T")
 
 ROW_SCHEMA = "partition int, bundle binary"  # of what travels between two stages
-NUDGE = b""
+BUFFER_BYTES = 256  # of Spark's shuffle, for each partition
+NUDGE = bytes(BUFFER_BYTES)
 HASH = np.dtype("<u4")
 _HEADER = struct.Struct("<HHHII")
 _CRC = struct.Struct("<I")
@@ -58,6 +60,7 @@ class Events(msgspec.Struct, Generic[T], array_like=True):
     born: list[float]  # when each source event was due, seconds since the epoch
     events: list[T]
     keys: Keys | None = None
+    back: tuple[str, int] | None = None  # where the sender hears of room, if events are bound late
 
 
 class Marker(msgspec.Struct, array_like=True, tag=0, frozen=True):

@@ -41,6 +41,8 @@ class Report(msgspec.Struct, tag=True):
     replica: int
     counters: ReplicaCounters
     ended: bool = False  # a source's slot: no event will come any more
+    surge: float = 0.0  # a source's slot: what enters has just jumped, to so many events per second
+    still: bool = False  # a source's slot: it has heard that sources stand still, and has sent all that it had polled
 
 
 class ReplyTo(msgspec.Struct, array_like=True, frozen=True):
@@ -110,6 +112,15 @@ class Reports(msgspec.Struct, tag=True, omit_defaults=True):
     online: list[OnlineReport] = []
     state: list[StateReport] = []
     done: list[Done] = []
+
+
+class AtWork(msgspec.Struct, tag=True, frozen=True):
+    """Replica to driver: this event is worked on from now on; said only after its process has died several times."""
+
+    generation: int
+    operator: str
+    replica: int
+    event_id: str
 
 
 class StartQuery(msgspec.Struct, tag=True, frozen=True):
@@ -224,7 +235,7 @@ class OnlineNews(msgspec.Struct, tag=True):
 
 Question = StartQuery | TablesQuery | RestoreQuery
 Answer = Start | Tables | Restore
-Upward = Hello | Proof | Reports | Question
+Upward = Hello | Proof | Reports | AtWork | Question
 Notice = Progress | Routing | Utilisations | Poll  # to all; of each kind the last one is told to who connects
 Downward = Hello | Proof | Notice | Answer | OnlineNews
 

@@ -1,9 +1,10 @@
 """The agent: one in each Python worker process, between its replica and the driver.
 
-Counters, and what was done for checkpoints, go up every `report_every_s` and at once when the driver polls; what has
-changed comes down at once: the routing, how used replicas are, how far the run is. Where the grouping is online
-shuffle, mail goes both ways with the counters. If the channel breaks, the replica goes on with what it has heard, and
-the agent tries again: counters are cumulative, and whoever connects is told everything anew.
+Counters, and what was done for checkpoints, go up every `report_every_s` and when the driver polls; every fourth
+time while nothing changes, and after a while the agent rests in between until it is woken. What has changed comes down
+at once: the routing, how used replicas are, how far the run is. Where the grouping is online shuffle, mail goes both
+ways with the counters. If the channel breaks, the replica goes on with what it has heard, and the agent tries again:
+counters are cumulative, and who connects is told everything anew.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from penstock.engine.protocol.messages import (
     LENGTH,
     MAX_FRAME_BYTES,
     Answer,
+    AtWork,
     Downward,
     Hello,
     OnlineNews,
@@ -46,6 +48,7 @@ from penstock.engine.protocol.messages import (
     proof,
 )
 from penstock.engine.protocol.progress import Progress, not_heard
+from penstock.engine.pull.post import Post
 from penstock.engine.worker.lifecycle import close_all
 from penstock.engine.worker.role import Role
 from penstock.infra.worker import WORKER_NAME, executor_here
@@ -56,6 +59,8 @@ log = logging.getLogger(__name__)
 RETRY_S = 0.5
 ANSWER_TIMEOUT_S = 30.0
 KEPT_ROLES = 64
+QUIET_REPORTS = 4  # of so many one is sent while nothing changes,
+RESTS_AFTER = 20  # and after so many the others are not even thought of
 
 A = TypeVar("A", bound=Answer)
 
@@ -86,6 +91,7 @@ class Agent:
         self.routing = routing
         self.used = Utilisations()
         self.progress = not_heard()
+        self.resting = False  # nothing has happened for long: who has something to report wakes it
         self._poll = 0
         self._run = run
         self.driver = driver
@@ -98,7 +104,11 @@ class Agent:
         self._wake, self._woken = socket.socketpair()
         self._wake.setblocking(False)
         self._woken.setblocking(False)
+        self._sending = threading.Lock()
+        self._connection: socket.socket | None = None  # to the driver, while they talk
         self._inbound = bytearray()
+        self._here = "127.0.0.1"  # this machine, as the driver sees it
+        self._post: Post | None = None
         threading.Thread(target=self._serve, name="penstock-agent", daemon=True).start()
 
     def join(self, role: Role) -> None:
@@ -110,6 +120,20 @@ class Agent:
         """Report soon."""
         with contextlib.suppress(OSError):  # it has been woken often enough, or the run is over
             self._wake.send(b"w")
+
+    def tell(self, at_work: AtWork) -> None:
+        """Say it before anything else is done, as this process may end; not at all while the driver is away."""
+        with self._sending, contextlib.suppress(OSError):
+            if self._connection is not None:
+                _send(self._connection, at_work)
+
+    def post(self) -> Post:
+        """By which replicas tell each other of room; made when it is first needed, once the driver has been heard."""
+        with self._answered:
+            if self._post is None:
+                self._post = Post(self._here, self.driver.secret)
+                self.wake()
+            return self._post
 
     def retire(self) -> None:
         """Another driver carries the run on: talk to this one no more."""
@@ -149,18 +173,24 @@ class Agent:
         while not (self.progress.closing or self._retired):  # after that, there is nobody to come back to
             try:
                 with socket.create_connection((self.driver.host, self.driver.port), timeout=5) as connection:
+                    self._here = connection.getsockname()[0]
                     self._shake_hands(connection)
+                    self._connection = connection
                     self._talk(connection)
             except (OSError, EOFError, ValueError):  # ValueError: what came is not a message
                 time.sleep(RETRY_S)
             except Exception:  # nor may one that cannot be end this thread: the replica would never be heard again
                 log.exception("control channel: what the driver said cannot be followed; connecting anew")
                 time.sleep(RETRY_S)
+            finally:
+                self._connection = None
         with _lock:
             if _agents.get(self._run) is self:
                 del _agents[self._run]
         self._wake.close()
         self._woken.close()
+        if self._post is not None:
+            self._post.close()
 
     def _shake_hands(self, connection: socket.socket) -> None:
         self._inbound.clear()
@@ -179,28 +209,41 @@ class Agent:
 
     def _talk(self, connection: socket.socket) -> None:
         asked: Question | None = None
+        told, quiet = -1, 0
         self._take_all()  # the routing may have come along with the driver's proof
         while not self._retired:
             waiting = self._waiting
             if waiting is not None and waiting is not asked:
-                _send(connection, waiting)
+                self._say(connection, waiting)
             asked = waiting
+            self.resting = quiet >= RESTS_AFTER  # from now on it is woken by whatever it does not see below
             poll = self._poll  # read before the counters, which are then no older than the poll
             roles = list(self._roles)
             reports = [role.report for role in roles if role.changed()]
             online = [mail for role in roles if (mail := role.mail.collect(role.report)) is not None]
             state = [news for role in roles for news in role.state_news()]
             done = [news for role in roles for news in role.done_news()]
-            _send(connection, Reports(self._host, self.pid, poll, reports, online, state, done))
+            quiet = 0 if reports or online or state or done else quiet + 1
+            self.resting = self.resting and quiet > 0
+            if poll != told or self.resting or quiet % QUIET_REPORTS == 0:
+                self._say(connection, Reports(self._host, self.pid, poll, reports, online, state, done))
+                told = poll
             if self._poll == poll:
                 self._listen(connection)
 
+    def _say(self, connection: socket.socket, message: Upward) -> None:
+        with self._sending:
+            _send(connection, message)
+
     def _listen(self, connection: socket.socket) -> None:
         """Take what the driver says until the next report is due, something is asked, or a poll comes in."""
-        deadline = time.monotonic() + self.driver.report_every_s
+        deadline = time.monotonic() + self.driver.report_every_s * (QUIET_REPORTS if self.resting else 1)
         poll = self._poll
         while (left := deadline - time.monotonic()) > 0:
-            readable, _, _ = select.select([connection, self._woken], [], [], left)
+            posts = [self._post.socket] if self._post is not None else []
+            readable, _, _ = select.select([connection, self._woken, *posts], [], [], left)
+            if posts and posts[0] in readable:
+                self._deliver()
             if connection in readable:
                 self._read(connection)
                 self._take_all()
@@ -209,6 +252,14 @@ class Agent:
                 return
             if self._poll != poll:
                 return
+
+    def _deliver(self) -> None:
+        """Hand notes of room to the replicas that they are for."""
+        assert self._post is not None
+        for note in self._post.received():
+            for role in list(self._roles):
+                if role.report.generation == note.generation and (role.report.operator, role.report.replica) == note.to:
+                    role.on_room(note)
 
     def _take(self, message: Downward) -> None:
         if isinstance(message, Poll):

@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from penstock.engine.plan.program import QUEUE_BYTES
-from penstock.engine.protocol.bundle import NUDGE, Barrier, Header, read_header, read_sign
-from penstock.engine.worker.inbox import Arrival
+from penstock.engine.protocol.bundle import Barrier, Header, read_header, read_sign
+from penstock.engine.worker.inbox import WAKE, Arrival
 from penstock.topology import ReplicaId
 
-_NOTHING = Arrival(NUDGE, 0)
+_NOTHING = Arrival(WAKE, 0)
 
 
 class Alignment:

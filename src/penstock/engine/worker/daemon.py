@@ -1,16 +1,21 @@
 """The Python daemon that Spark forks its workers from, with everything hot imported before the first fork.
 
-Spark starts it by module name (`spark.python.daemon.module`). Preloading halves a worker's private memory and makes
-the first use of a pool several times faster.
+Spark starts it by module name (`spark.python.daemon.module`). What is here before the fork is shared: a worker that
+only waits has few megabytes of its own, and a pool starts several times faster.
 """
 
+import encodings.idna  # noqa: F401 - every connection looks for it
 import gc
+import os
 import sys
 from zipimport import zipimporter
 
+os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # the other pools begin with 4 MB for each process
+
 import numpy  # noqa: F401
 import pandas  # noqa: F401
-import pyarrow  # noqa: F401
+import pyarrow as pa
+import pyarrow.pandas_compat
 import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
@@ -18,22 +23,36 @@ import penstock.engine.worker.replica
 import penstock.engine.worker.source_slot
 import penstock.engine.worker.stage
 import penstock.sinks  # noqa: F401
+from penstock.engine.worker.nudges import rows_of
 from penstock.grouping import warm_up
 
 
-def forget_archives() -> None:
+def keep_archives() -> None:
     """Have no worker read archives anew: Spark has each look for new modules first, and its own are in a zip file.
 
     Python 3.11 reads the zip file's list for every package in it, 18 times: a fifth of a second of CPU time a worker.
-    Whoever does import from there later opens the archive again.
+    Folders are forgotten, as to mark hundreds of them as old costs each worker 2 MB: who imports from one looks again.
     """
     for path, finder in list(sys.path_importer_cache.items()):
-        if isinstance(finder, zipimporter):
+        if not isinstance(finder, zipimporter):
             del sys.path_importer_cache[path]
+        else:
+            finder.invalidate_caches = lambda: None  # type: ignore[method-assign]
+
+
+def use_arrow() -> None:
+    """Do once what every worker does with its first rows: what that brings into memory is 2 MB, then shared by all."""
+    sink, rows = pa.BufferOutputStream(), rows_of([0], [b"row"])
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_batch(rows)
+    for batch in pa.ipc.open_stream(sink.getvalue()):
+        batch.column(1).to_pylist()
 
 
 if __name__ == "__main__":
     warm_up()  # compiled groupings, too, are there before the first fork
-    forget_archives()
+    use_arrow()
+    keep_archives()
+    gc.collect()
     gc.freeze()  # what is there by now stays: no collection goes through it, or makes a worker's own copy of it
     manager()

@@ -13,6 +13,9 @@ from typing import Any
 
 from penstock.engine.protocol.bundle import NUDGE, read_checked
 from penstock.metrics.counters import ReplicaCounters
+from penstock.topology import ReplicaId
+
+WAKE = b""  # of nobody: whoever waits is to look round
 
 
 class Arrival:
@@ -39,6 +42,7 @@ class Inbox:
         self._arrived = self._taken = self._finished = 0  # events
         self._bytes_in = self._bytes_out = 0
         self.capacity: int | None = None  # events this queue may hold
+        self.lost: dict[ReplicaId, int] = {}  # by sender: events that found it full
         self.ended = False  # Spark has ended the batch, or is gone
         self._error: BaseException | None = None
         self._batches = batches
@@ -71,11 +75,11 @@ class Inbox:
 
     def wake(self) -> None:
         """Have the one who waits for a bundle go on, with an empty one."""
-        self._queue.put(Arrival(NUDGE, 0))
+        self._queue.put(Arrival(WAKE, 0))
 
     def take_now(self) -> Arrival | None:
         """The next bundle, or an empty one if there is none."""
-        return Arrival(NUDGE, 0) if self._queue.empty() else self.take()
+        return Arrival(WAKE, 0) if self._queue.empty() else self.take()
 
     def take(self, within_s: float | None = None) -> Arrival | None:
         """The next bundle, waiting for it, or an empty one after so long; None when the batch is over.
@@ -85,7 +89,7 @@ class Inbox:
         try:
             item = self._queue.get(timeout=within_s)
         except Empty:
-            return Arrival(NUDGE, 0)
+            return Arrival(WAKE, 0)
         if isinstance(item, BaseException):
             raise item
         if item is not None:
@@ -99,7 +103,7 @@ class Inbox:
         try:
             for batch in self._batches:
                 for bundle in batch.column(1).to_pylist():
-                    if bundle:
+                    if bundle != NUDGE:
                         self._arrive(bundle)
             self._queue.put(None)
         except BaseException as error:  # it belongs to the replica's own thread
@@ -119,6 +123,8 @@ class Inbox:
                 dropped = self._counters.dropped
                 dropped["q_size"] = dropped.get("q_size", 0) + header.events - kept
         if not kept:
+            if header.events:
+                self.lost[sender, header.replica] = self.lost.get((sender, header.replica), 0) + header.events
             if not header.events:
                 self._bytes_in += len(bundle)
                 self._queue.put(Arrival(bundle, 0))  # a marker or barrier, in its place

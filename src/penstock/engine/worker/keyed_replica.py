@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,7 +83,7 @@ class KeyedReplica:
         self._program, self._agent, self._report = program, agent, report
         self._spec, self._run = operator.spec, operator.one
         self._keyed = operator.spec.state
-        self._files = StateFiles(Path(program.state_folder) / report.operator)
+        self._files = StateFiles(program.storage / "state" / report.operator)
         self._held: dict[int, Held] = {}  # by group
         self._moves: Iterator[Held] | None = None  # group by group: what is due to be written, given and taken
         self._heard_s: dict[int, float] = {}  # by version of the table

@@ -6,9 +6,9 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from penstock.common.storage import Storage, storage_at
 from penstock.engine.plan.program import Program
 from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters
@@ -25,7 +25,7 @@ class ReplicaContext:
     run: str
     operator: str
     replica: int
-    folder: Path = Path()
+    folder: Storage = field(default_factory=lambda: storage_at("."))
     attempt: int = 0
     checkpoint: int = 0
     parts: Mapping[int, Any] = field(default_factory=dict)  # of the last checkpoint that was committed, by replica
@@ -48,6 +48,7 @@ class Opened:
     event_type: Any
     prepare: Callable[[int], Any] | None = None  # of a sink that takes part in checkpoints
     commit: Callable[[int], None] | None = None
+    guarded: bool = False  # its calls are looked at
     used_in: int = 0  # the batch in which it was last used,
     used_s: float = 0.0  # and when that began
 
@@ -76,7 +77,7 @@ def opened(program: Program, name: str, replica: int, batch: int) -> Opened:
 def _open(program: Program, name: str, replica: int) -> Opened:
     spec, events_of = program.operator(name)
     run: Any = spec.run
-    folder = Path(program.folder) / "sinks" / name
+    folder = program.storage / "sinks" / name
     context = ReplicaContext(program.run, name, replica, folder, program.generation, program.checkpoint)
     if hasattr(run, "open"):
         try:

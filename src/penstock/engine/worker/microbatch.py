@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -32,9 +31,17 @@ class FixedAgent:
         self.routing = Routing(0, dict(program.routing))
         self.used = batch.used
         self.progress = not_heard()
-        self._batch, self._state_folder = batch.number, Path(program.state_folder)
+        self._batch, self._state = batch.number, program.storage / "state"
+        self._agent = agent
         self.join = agent.join
         self.wake = agent.wake
+        self.post = agent.post
+        self.tell = agent.tell
+
+    @property
+    def resting(self) -> bool:
+        """Whether who has something to report must wake it."""
+        return self._agent.resting
 
     def wait_for_routing(self, timeout_s: float) -> bool:  # noqa: ARG002 - as an agent's
         """It is known already."""
@@ -46,7 +53,7 @@ class FixedAgent:
 
     def ask_restore(self, question: RestoreQuery) -> Restore:
         """The segments of the batches before this one."""
-        found = StateFiles(self._state_folder / question.operator).found()
+        found = StateFiles(self._state / question.operator).found()
         return Restore(self._batch, newest_first(found, self._batch))
 
 

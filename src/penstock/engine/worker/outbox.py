@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,24 +13,23 @@ import pyarrow as pa
 from penstock.engine.online.mailbox import Mailbox
 from penstock.engine.online.sender import OnlineSender, OnlineWire
 from penstock.engine.plan.program import Edge, Program
-from penstock.engine.protocol.bundle import NUDGE, Barrier, Header, pack_sign
+from penstock.engine.protocol.bundle import Barrier, Header, pack_sign
 from penstock.engine.protocol.messages import Routing, Utilisations
+from penstock.engine.pull.post import Address, Post, RoomNote
+from penstock.engine.pull.sender import PullSender, PullWire
 from penstock.engine.worker.failures import Cause, Failures, described, shortened
+from penstock.engine.worker.nudges import nudged_rows
 from penstock.engine.worker.wire import KeyedSender, KeyedWire, Wire
 from penstock.errors import EngineError
-from penstock.grouping.names import WITH_STATE
+from penstock.grouping.names import LATE, WITH_STATE
 from penstock.metrics.counters import ReplicaCounters
 from penstock.state.handover import Table
 from penstock.topology.on_error import DEAD_LETTERS
 from penstock.topology.operator import DEFAULT_STREAM, To
 
-_ARROW = pa.schema([("partition", pa.int32()), ("bundle", pa.binary())])
 UNKNOWN = Utilisations()
-ROWS_BYTES = 4 << 20  # of bundles that Spark is given at once: Java has them in memory together
 LEFT_BYTES = 16 << 20  # of events that a source takes in at once
 UNKNOWN_BYTES = 16 << 10  # of an event, until some have left
-WARM_UP_ROUNDS = 25
-WARM_UP_PAUSE_S = 0.02
 
 
 class Outbox:
@@ -41,8 +42,11 @@ class Outbox:
         self._number = program.senders.index(name)
         self._counters = counters
         self.mail = Mailbox()
+        self.post: Callable[[], Post] | None = None  # by which it hears of room, once there is one
         self._online: dict[str, OnlineSender] = {}  # by receiver
         self._keyed: dict[str, KeyedSender] = {}
+        self._late: dict[str, PullSender] = {}
+        self._fenced: dict[str, deque[Barrier]] = {}  # by receiver: barriers that are to leave behind what is held
         self._wires: dict[str, list[Wire]] = {}
         for edge in program.edges[name]:
             self._wires.setdefault(edge.stream, []).append(self._wire(edge, level, replica))
@@ -57,11 +61,20 @@ class Outbox:
             if edge.receiver not in self._keyed:
                 self._keyed[edge.receiver] = KeyedSender(edge, self._program, level, replica)
             return KeyedWire(edge, self._program, level, replica, self._keyed[edge.receiver])
+        if edge.grouping in LATE and self._program.realtime:
+            sender = self._late.setdefault(edge.receiver, PullSender(edge))
+            return PullWire(edge, self._program, level, replica, sender, self._address)
+        if edge.grouping in LATE:  # in a batch all is sent before anybody could have room
+            edge = replace(edge, grouping="shuffle")
         if edge.online is None:
             return Wire(edge, self._program, level, replica)
         if edge.receiver not in self._online:
             self._online[edge.receiver] = OnlineSender(edge, self.mail)
         return OnlineWire(edge, self._program, level, replica, self._online[edge.receiver])
+
+    def _address(self) -> Address | None:
+        """Where this process hears of room."""
+        return self.post().address if self.post is not None else None
 
     def begin(self, tables: dict[str, Table]) -> None:
         """The batch begins with these owners of key groups."""
@@ -81,7 +94,8 @@ class Outbox:
         else:
             stream = self.streams[0]
         wires = self._wires.get(stream) or self._no_wires(stream)
-        copies, sent = len(wires) > 1, self._counters.sent
+        copies, sent, emitted = len(wires) > 1, self._counters.sent, self._counters.emitted
+        emitted[stream] = emitted.get(stream, 0) + 1
         for copy, wire in enumerate(wires):
             sent[wire.edge.receiver] = sent.get(wire.edge.receiver, 0) + 1  # now, so that nobody takes all for done
             wire.ids.append(f"{event_id}.{copy}" if copies else event_id)
@@ -112,7 +126,6 @@ class Outbox:
     def _no_wires(self, stream: str) -> list[Wire]:
         """A stream that nobody reads is fine, one that was not declared is not."""
         if stream in self.streams:
-            self._counters.emitted[stream] = self._counters.emitted.get(stream, 0) + 1
             return []
         label = self._program.labels[self._name]
         raise EngineError(f"{label}: emits to {stream!r}; its streams are {', '.join(self.streams)}")
@@ -121,50 +134,88 @@ class Outbox:
         self, routing: Routing, used: Utilisations = UNKNOWN, barrier: Barrier | None = None
     ) -> list[pa.RecordBatch]:
         """Everything that waits, as rows for the next stage, and a barrier behind it; each bundle with a nudge."""
-        partitions: list[int] = []
-        bundles: list[bytes] = []
-        for sender in self._keyed.values():
-            for partition, marker in sender.markers(routing, self._number):
-                partitions.append(partition)
-                bundles.append(marker)
-        for wires in (self._plain, self._letters):  # in this order: what cannot be sent may become a dead letter
-            for partition, bundle in self._leave([wire for wire in wires if wire.events], routing, used):
-                partitions.append(partition)
-                bundles.append(bundle)
-        for partition, bundle in self._barriers(barrier) if barrier is not None else ():
-            partitions.append(partition)
-            bundles.append(bundle)
-        return nudged_rows(self._program, partitions, bundles) if bundles else []
+        going = [row for sender in self._keyed.values() for row in sender.markers(routing, self._number)]
+        going += self._leave_all(routing, used)
+        if barrier is not None:
+            self._fence(barrier)
+        while passed := list(self._pass_barriers()):
+            going += passed
+            going += self._leave_all(routing, used)
+        if not going:
+            return []
+        partitions, bundles = zip(*going, strict=True)
+        return nudged_rows(self._program, list(partitions), list(bundles))
+
+    def _leave_all(self, routing: Routing, used: Utilisations) -> list[tuple[int, bytes]]:
+        """Everything that can leave, as (first partition, bundle)."""
+        plain = self._leave([wire for wire in self._plain if wire.events], routing, used)
+        return plain + self._leave([wire for wire in self._letters if wire.events], routing, used)  # some may be new
 
     def room(self) -> int:
-        """How many events a source may take in at once, by how large the last ones were."""
+        """How many events a source may take in at once, by how large the last ones were and how many are held."""
         largest = max((wire.event_bytes or UNKNOWN_BYTES for wire in self._all), default=UNKNOWN_BYTES)
-        return max(1, int(LEFT_BYTES / largest))
+        space = min((wire.space for wire in self._all), default=sys.maxsize)
+        return min(max(1, int(LEFT_BYTES / largest)), max(0, space))
 
     @property
     def waiting(self) -> int:
-        """Events that wait to leave."""
-        return sum(len(wire.events) for wire in self._all)
+        """Events that wait, and could leave."""
+        return sum(wire.ready for wire in self._all)
 
-    def _barriers(self, barrier: Barrier) -> Iterator[tuple[int, bytes]]:
-        """The barrier to every replica of every operator that reads, active or not, as (first partition, bundle)."""
+    @property
+    def full(self) -> bool:
+        """Whether so much is held for a replica with room that nothing more should be put here."""
+        return any(wire.space <= 0 for wire in self._all)
+
+    @property
+    def holding(self) -> bool:
+        """Whether something stays until a replica has room."""
+        return any(wire.held for wire in self._all)
+
+    def held(self) -> dict[str, int]:
+        """What stays until a replica has room, by receiving operator."""
+        held: dict[str, int] = {}
+        for wire in self._all:
+            if count := wire.held:
+                held[wire.edge.receiver] = held.get(wire.edge.receiver, 0) + count
+        return held
+
+    def hear(self, note: RoomNote) -> bool:
+        """A replica has room; whether something is held."""
+        if (sender := self._late.get(note.receiver)) is not None:
+            sender.notes.append(note)
+        return self.holding
+
+    def _fence(self, barrier: Barrier) -> None:
+        """The barrier goes to each operator behind all that is here for it."""
+        for wire in self._all:
+            wire.fences.append(len(wire.events))
+        for receiver in dict.fromkeys(wire.edge.receiver for wire in self._all):
+            self._fenced.setdefault(receiver, deque()).append(barrier)
+
+    def _pass_barriers(self) -> Iterator[tuple[int, bytes]]:
+        """Barriers before which nothing is left, to every replica of an operator, as (first partition, bundle)."""
         layout = self._program.layout
-        for receiver, level in dict.fromkeys((wire.edge.receiver, wire.edge.level) for wire in self._all):
+        for receiver, barriers in self._fenced.items():
+            if not barriers:
+                continue
+            wires = [wire for wire in self._all if wire.edge.receiver == receiver]
+            if any(wire.fences[0] for wire in wires):
+                continue
+            barrier, level = barriers.popleft(), wires[0].edge.level
+            for wire in wires:
+                del wire.fences[0]
             for replica in layout.replicas(receiver):
                 target = layout.partition(receiver, replica)
                 first = layout.next_partition(self._level, level, target)
                 yield first, pack_sign(Header(self._number, self._replica, level, target, 0), barrier)
 
     def _leave(self, wires: list[Wire], routing: Routing, used: Utilisations) -> list[tuple[int, bytes]]:
-        """What waits on these wires, counted, as (first partition, bundle)."""
+        """What can leave of these wires, as (first partition, bundle)."""
         for wire in wires:
             wire.route(routing, used, self._name)
         packed = self._packed(wires)
-        emitted = self._counters.emitted
         for wire in wires:
-            stream, count = wire.edge.stream, len(wire.events)
-            if wire is self._wires[stream][0]:
-                emitted[stream] = emitted.get(stream, 0) + count
             wire.clear()
         return packed
 
@@ -190,43 +241,11 @@ class Outbox:
             raise EngineError(f"{label}: {what} cannot be sent: {described(error)}") from error
         for wire in wires:
             rows = [row for row, cause in enumerate(wire.causes) if id(cause) not in failed]
-            self._counters.sent[wire.edge.receiver] -= len(wire.causes) - len(rows)
+            gone = len(wire.causes) - len(rows)
+            self._counters.sent[wire.edge.receiver] -= gone
+            if wire is self._wires[wire.edge.stream][0]:
+                self._counters.emitted[wire.edge.stream] -= gone
             wire.keep(rows)
         for cause, why, what in failed.values():
             self._counters.processed -= 1
             self.failures.reject(cause, why, what)
-
-
-def warm_up(program: Program, level: int) -> Iterator[pa.RecordBatch]:
-    """Nudges to every replica of the next stage when a shift starts, so that its first events find the paths warm."""
-    stages = program.layout.stages
-    if not program.realtime or program.generation != program.first_generation or level + 1 >= len(stages):
-        return
-    partitions = list(range(len(stages[level + 1])))
-    for _ in range(WARM_UP_ROUNDS):
-        yield rows_of(partitions, [NUDGE] * len(partitions))
-        time.sleep(WARM_UP_PAUSE_S)
-
-
-def nudged_rows(program: Program, partitions: list[int], bundles: list[bytes]) -> list[pa.RecordBatch]:
-    """Bundles as rows, with a nudge behind them to each of their partitions where rows must not wait."""
-    if program.realtime:
-        nudged = list(dict.fromkeys(partitions))
-        partitions, bundles = partitions + nudged, bundles + [NUDGE] * len(nudged)
-    if sum(map(len, bundles)) <= ROWS_BYTES:
-        return [rows_of(partitions, bundles)]
-    starts, size = [0], 0
-    for row, bundle in enumerate(bundles):
-        if size and size + len(bundle) > ROWS_BYTES:
-            starts.append(row)
-            size = 0
-        size += len(bundle)
-    return [
-        rows_of(partitions[start:end], bundles[start:end])
-        for start, end in zip(starts, [*starts[1:], len(bundles)], strict=True)
-    ]
-
-
-def rows_of(partitions: list[int], bundles: list[bytes]) -> pa.RecordBatch:
-    """Rows as Spark takes them."""
-    return pa.RecordBatch.from_arrays([pa.array(partitions, pa.int32()), pa.array(bundles, pa.binary())], schema=_ARROW)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -15,12 +16,16 @@ from penstock.engine.plan.program import Program
 from penstock.engine.protocol.bundle import Barrier, Events, Unpacker, read_header
 from penstock.engine.protocol.messages import Done, Report, TablesQuery
 from penstock.engine.protocol.progress import Progress
+from penstock.engine.pull.post import RoomNote
+from penstock.engine.pull.receiver import rooms_of
 from penstock.engine.worker.alignment import Alignment
-from penstock.engine.worker.inbox import Arrival, Inbox
+from penstock.engine.worker.guard import guard
+from penstock.engine.worker.inbox import WAKE, Arrival, Inbox
 from penstock.engine.worker.keyed_replica import KeyedReplica
 from penstock.engine.worker.lifecycle import opened
 from penstock.engine.worker.microbatch import agent_of
-from penstock.engine.worker.outbox import Outbox, warm_up
+from penstock.engine.worker.nudges import warm_up
+from penstock.engine.worker.outbox import Outbox
 from penstock.engine.worker.processing import Processing, flush_s
 from penstock.engine.worker.role import Role
 from penstock.errors import EngineError
@@ -29,6 +34,7 @@ from penstock.state.handover import Table
 
 ROUTING_TIMEOUT_S = 10.0
 TURN_S = 0.01
+EASE_S = 0.05  # while too much is held, room and news are looked for at least so often
 TOGETHER_BYTES = 16 << 20  # of events, encoded, that process_many may get at once
 
 
@@ -37,12 +43,13 @@ class OperatorReplica:
 
     def __init__(self, program: Program, level: int, name: str, replica: int, batch: int) -> None:
         self._program = program
-        self._level = level
+        self._level, self._partition = level, program.layout.partition(name, replica)
         self._name = name
         self._counters = ReplicaCounters()
         self._agent = agent_of(program)
         self._outbox = Outbox(program, level, name, replica, self._counters)
         self._operator = opened(program, name, replica, batch)
+        guard(self._operator, program, self._agent)
         self._outbox.declare(self._operator.spec.outputs)
         self._operator.context.counters = self._counters
         self._unpack = Unpacker(self._operator.event_type)
@@ -51,6 +58,12 @@ class OperatorReplica:
         self._processing.online = self._online = online_receiver(program, name, self._outbox.mail)
         self._report = report_of(program, name, replica, batch, self._counters)
         self._role = Role(self._report, self._refresh, self._outbox.mail)
+        self._rooms = rooms_of(program, name, replica, self._agent.post)
+        self._outbox.post = self._agent.post
+        self._role.on_room = self._hear
+        self._eased = threading.Event()  # there is room, or news
+        self._easing = False  # it waits for that, and for nothing else
+        self._blocked_s = 0.0  # since events were last processed
         self._alignment = Alignment(program.senders_to(name), program.senders, program.queue_bytes)
         self._reached: Barrier | None = None  # to be passed on behind what has been emitted
         shown = max(0, program.checkpoint - 1)  # what earlier attempts have committed is not this one's to show
@@ -78,13 +91,15 @@ class OperatorReplica:
     def _run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         program, agent, role = self._program, self._agent, self._role
         inbox = self._inbox = Inbox(batches, self._counters, program.senders, program.queue_bytes)
+        if self._rooms is not None:
+            self._rooms.watch(inbox.lost)
         self._bound(inbox)
         inbox.start()
-        yield from warm_up(program, self._level)
+        yield from warm_up(program, self._level, self._partition)
         if program.needs_tables(self._name):
             self._tables = agent.ask_tables(TablesQuery(program.generation))
             self._outbox.begin(self._tables)
-        role.on_news = inbox.wake
+        role.on_news = self._wake
         inbox.wake()  # something may have changed already
         agent.join(role)
         agent.wait_for_routing(ROUTING_TIMEOUT_S)
@@ -118,9 +133,7 @@ class OperatorReplica:
         index, stop = 0, len(events.ids)
         while True:
             if index < stop:
-                done = self._processing.work(events, index, stop, inbox)
-                inbox.finish(done - index)
-                index = done
+                index = self._work(events, index, stop, inbox)
             if self._stateful is not None and self._stateful.moving:
                 self._stateful.move(events)
                 stop = len(events.ids)
@@ -135,6 +148,29 @@ class OperatorReplica:
                     self._flushed = time.perf_counter()
             if index >= stop:
                 return
+
+    def _work(self, events: Events[Any], index: int, stop: int, inbox: Inbox) -> int:
+        """Process some of the events; the index of the next one."""
+        busy_s = self._counters.busy_s
+        done = self._processing.work(events, index, stop, inbox)
+        inbox.finish(done - index)
+        if self._agent.resting:
+            self._agent.wake()
+        if self._rooms is not None:
+            spent_s, self._blocked_s = self._counters.busy_s - busy_s + self._blocked_s, 0.0
+            self._rooms.finish(done - index, spent_s, self._agent.routing)
+        return done
+
+    def _wake(self) -> None:
+        """There is news for the replica's own thread."""
+        self._eased.set()
+        if not self._easing:
+            self._inbox.wake()
+
+    def _hear(self, note: RoomNote) -> None:
+        """A replica that it sends to has room."""
+        if self._outbox.hear(note):
+            self._wake()
 
     def _due_s(self, inbox: Inbox) -> float:
         """In how long what was emitted is to leave: each time costs all who get a part of it."""
@@ -183,8 +219,10 @@ class OperatorReplica:
             self._say(msgspec.structs.replace(self._done, shown=committed))
 
     def _refresh(self, counters: ReplicaCounters) -> None:
-        counters.queued = self._inbox.waiting
+        counters.queued, counters.held = self._inbox.waiting, self._outbox.held()
         self._failures.tell()
+        if self._rooms is not None:
+            self._rooms.repeat()
         if self._stateful is not None:
             self._stateful.count()
 
@@ -233,8 +271,19 @@ class OperatorReplica:
         return events
 
     def _take(self, inbox: Inbox) -> Arrival | None:
-        """What comes next, or nothing when it is time for what was emitted to leave."""
+        """What comes next, or nothing when it is time for what was emitted to leave, or when too much is held."""
+        if self._outbox.full and not inbox.ended:
+            return self._ease(inbox)
         return inbox.take(max(0.0, self._due_s(inbox)) if self._outbox.waiting else None)
+
+    def _ease(self, inbox: Inbox) -> Arrival | None:
+        """Wait until there may be room; whoever waits long is given less ahead, so that others hold it back, too."""
+        began, self._easing = time.perf_counter(), True
+        self._eased.wait(EASE_S)
+        self._easing = False
+        self._eased.clear()
+        self._blocked_s += time.perf_counter() - began
+        return Arrival(WAKE, 0) if self._outbox.full else inbox.take_now()
 
     def _more(self, inbox: Inbox) -> bool:
         """Whether something is here to be taken."""
@@ -254,6 +303,8 @@ class OperatorReplica:
             self._inbox.finish(arrival.count - len(events.ids))
         for column in (events.ids, events.born, events.events):
             del column[arrival.count :]
+        if self._rooms is not None:
+            self._rooms.arrive(read_header(arrival.bundle), events.back, len(events.ids))
         if self._online is not None and events.keys is not None and events.ids:
             sender = self._program.senders[read_header(arrival.bundle).sender]
             self._online.expect(sender, events.keys, len(events.ids))

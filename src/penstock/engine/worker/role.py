@@ -8,6 +8,7 @@ import msgspec
 
 from penstock.engine.online.mailbox import Mailbox
 from penstock.engine.protocol.messages import Done, OnlineNews, Report, StateReport
+from penstock.engine.pull.post import RoomNote
 from penstock.metrics.counters import ReplicaCounters
 
 
@@ -20,6 +21,7 @@ class Role:
         self._refresh = refresh
         self._sent = b""
         self.on_news: Callable[[], None] | None = None  # called when the driver has said something new
+        self.on_room: Callable[[RoomNote], None] = _pass_over  # called when a replica that it sends to has room
         self.done: Done | None = None  # replaced as a whole: its part of the last checkpoint, and what it has shown
         self._done_sent: Done | None = None
         self.state: Callable[[], StateReport] | None = None
@@ -52,7 +54,7 @@ class Role:
         """The batch is over: what there is to say stays as it is, and nothing else of the replica is kept."""
         self._refresh(self.report.counters)
         self._refresh = lambda _: None
-        self.on_news = None
+        self.on_news, self.on_room = None, _pass_over
         if self.state is not None:
             state = self.state()
             self.state = lambda: state
@@ -71,3 +73,7 @@ class Role:
             news.operator,
             news.replica,
         )
+
+
+def _pass_over(_: RoomNote) -> None:
+    """It sends to nobody who needs room, or no longer."""

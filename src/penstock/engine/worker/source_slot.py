@@ -14,19 +14,22 @@ from penstock.engine.plan.program import Program
 from penstock.engine.protocol.bundle import Barrier
 from penstock.engine.protocol.messages import Done, StartQuery, TablesQuery
 from penstock.engine.protocol.progress import Phase, ShiftState
+from penstock.engine.pull.post import RoomNote
 from penstock.engine.worker.agent import agent_for
-from penstock.engine.worker.outbox import Outbox, warm_up
+from penstock.engine.worker.nudges import warm_up
+from penstock.engine.worker.outbox import Outbox
 from penstock.engine.worker.processing import FLUSH_S, MANY_WAITING
 from penstock.engine.worker.replica import copied, report_of
 from penstock.engine.worker.role import Role
 from penstock.metrics.counters import ReplicaCounters
+from penstock.metrics.jump import Jumps
 from penstock.sources.base import Polled, Reader, Slot, Undecoded
 
 CHUNK = 4000  # events sent at once
 WAIT_S = 0.02  # longest wait for events: news of the driver wait no longer
 IDLE_S = 0.05  # while nothing is to be sent
 EXPIRED = "expired"
-LOOK_EVERY_S = 0.2  # at how much waits outside
+LOOK_EVERY_S = 0.1  # at how much waits outside, and whether it has jumped
 
 
 class SourceSlot:
@@ -42,10 +45,13 @@ class SourceSlot:
         self._prefix = f"{name}:" if len([one for one in program.layout.stages[0] if one.replica == 0]) > 1 else ""
         self._woken = threading.Event()
         self._role = Role(report_of(program, name, slot, batch, self._counters), self._tell, self._outbox.mail)
+        self._outbox.post = self._agent.post
+        self._role.on_room = self._hear
         self._reader: Reader | None = None
         self._sent = self._owed = 0
         self._barrier = max(0, program.checkpoint - 1)  # the last that was sent; earlier ones were for earlier attempts
         self._look_s = self._left_s = 0.0
+        self._jumps = Jumps()
         self._done = Done(program.generation, name, slot)
 
     def run(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
@@ -53,13 +59,13 @@ class SourceSlot:
         try:
             yield from self._run(BatchEnding(batches, self._woken))
         finally:
-            self._role.on_news = None
+            self._role.end()
             self._outbox.mail.close()
             if self._reader is not None:
                 self._reader.close()
 
     def _run(self, end: BatchEnding) -> Iterator[pa.RecordBatch]:
-        yield from warm_up(self._program, 0)
+        yield from warm_up(self._program, 0, self._program.layout.partition(self._name, self._slot))
         self._agent.join(self._role)
         if self._program.needs_tables(self._name):
             self._outbox.begin(self._agent.ask_tables(TablesQuery(self._program.generation)))
@@ -85,7 +91,10 @@ class SourceSlot:
             self._heed(reader)
             self._look_outside(reader)
             if not polled and (reader.ended or mine.phase is not Phase.SENDING):
+                self._role.report.still = mine.phase is not Phase.SENDING and self._sent >= self._owed
                 self._woken.wait(IDLE_S)
+            elif not polled and self._outbox.holding:
+                self._woken.wait(WAIT_S)
         end.check()
 
     def _open(self, mine: ShiftState) -> Reader | None:
@@ -103,12 +112,13 @@ class SourceSlot:
     def _poll(self, reader: Reader, mine: ShiftState) -> Sequence[Polled]:
         """The next events; while sources stand still, only those that had been sent before the query died."""
         sending = mine.phase is Phase.SENDING
+        if sending:
+            self._role.report.still = False  # before anything is polled
         most = min(CHUNK, self._outbox.room())
         most = most if sending else min(most, self._owed - self._sent)
         if most <= 0 or reader.ended:
             return ()
-        due_s = self._left_s + FLUSH_S - time.perf_counter() if self._outbox.waiting else WAIT_S
-        polled = reader.poll(most, max(0.0, due_s))
+        polled = reader.poll(most, self._patience_s())
         add, prefix, bad = self._outbox.add_one, self._prefix, 0
         for event_id, born_s, event in polled:
             full_id = f"{prefix}{event_id}" if prefix else event_id
@@ -119,7 +129,15 @@ class SourceSlot:
                 add(full_id, born_s, event)
         self._sent += len(polled)
         self._counters.processed += len(polled) - bad
+        if polled and self._agent.resting:
+            self._agent.wake()
         return polled
+
+    def _patience_s(self) -> float:
+        """How long to wait for events: until what waits is to leave, and not at all if it waits for room."""
+        if self._outbox.waiting:
+            return max(0.0, self._left_s + FLUSH_S - time.perf_counter())
+        return 0.0 if self._outbox.holding else WAIT_S
 
     def _may_wait(self) -> bool:
         """Whether what was polled leaves with what comes next: each time costs all who get a part of it."""
@@ -133,14 +151,25 @@ class SourceSlot:
             self._counters.dropped[EXPIRED] = self._counters.dropped.get(EXPIRED, 0) + missing
             self._sent = self._owed
 
-    def _tell(self, _: ReplicaCounters) -> None:
+    def _tell(self, counters: ReplicaCounters) -> None:
+        counters.held = self._outbox.held()
         self._outbox.failures.tell()
+
+    def _hear(self, note: RoomNote) -> None:
+        """A replica that it sends to has room."""
+        if self._outbox.hear(note):
+            self._woken.set()
 
     def _look_outside(self, reader: Reader) -> None:
         """How much waits there, now and then, and whether anything ever will."""
-        self._role.report.ended = reader.ended
+        report = self._role.report
+        report.ended = reader.ended
         if (now_s := time.monotonic()) >= self._look_s:
             self._counters.lag, self._look_s = reader.lag() or 0, now_s + LOOK_EVERY_S
+            jumped = self._jumps.look(now_s, {self._name: self._sent + self._counters.lag})
+            report.surge = self._jumps.surge[self._name] if jumped else 0.0
+            if jumped:
+                self._agent.wake()
 
     # ── checkpoints ─────────────────────────────────────────────────────────────────────────────────────────────────
 

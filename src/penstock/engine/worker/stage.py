@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from penstock.engine.plan.program import Program
-from penstock.engine.protocol.bundle import read_checked
+from penstock.engine.protocol.bundle import NUDGE, read_checked
 from penstock.engine.protocol.progress import first_batch
-from penstock.engine.worker.outbox import nudged_rows
+from penstock.engine.worker.nudges import first_nudges, nudged_rows
+from penstock.engine.worker.sight import check_sight
 
 Batches = Iterable[Any]
 
@@ -37,10 +38,12 @@ def play(program: Program, level: int, batches: Batches) -> Iterator[Any]:
     if task is None:
         raise RuntimeError("a stage runs in a Spark task only")
     sys.path += [entry for entry in program.path if entry not in sys.path]
+    check_sight(program)
     batch = _batch(program)
     if level == 0 and not program.realtime:
         yield from send_rows(program, task.partitionId(), batch, batches)
         return
+    yield from first_nudges(program, level, task.partitionId())
     slot = program.layout.stages[level][task.partitionId()]
     if slot.operator is None:
         yield from pass_by(program, level, batches)
@@ -61,7 +64,7 @@ def pass_by(program: Program, level: int, batches: Batches) -> Iterator[Any]:
         partitions: list[int] = []
         bundles: list[bytes] = []
         for bundle in batch.column(1).to_pylist():
-            if bundle:
+            if bundle != NUDGE:
                 header = read_checked(bundle)
                 partitions.append(program.layout.next_partition(level, header.level, header.partition))
                 bundles.append(bundle)

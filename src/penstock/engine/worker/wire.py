@@ -5,13 +5,14 @@ Where the receiver keeps state, events go to the owners of their key groups, and
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from penstock.engine.plan.program import Edge, Program
+from penstock.engine.plan.program import Edge, Program, active_senders
 from penstock.engine.protocol.bundle import HASH, Events, Header, Keys, Marker, pack, pack_sign
 from penstock.engine.protocol.messages import OperatorRouting, Routing, Used, Utilisations
 from penstock.engine.worker.failures import Cause
@@ -36,11 +37,32 @@ class Wire:
         self.causes: list[Cause] = []  # what each came of
         self.event_bytes: float | None = None  # of each, in the bundle packed last
         self._fitting = BUNDLE_EVENTS  # how many of them a bundle is begun with
-        self._chosen: Sequence[int] | None = None  # the replica for each, once it is
+        self.fences: list[int] = []  # before each barrier that has not left, so many of the events
+        self._chosen: Sequence[int] | None = None  # the replica for each that leaves, once it is
         self._program = program
         self._level = level
         self._replica = replica
         self._routed: tuple[OperatorRouting, Used | None, Sender] | None = None
+
+    @property
+    def limit(self) -> int:
+        """How many events are before the next barrier."""
+        return self.fences[0] if self.fences else len(self.events)
+
+    @property
+    def ready(self) -> int:
+        """How many events can leave now."""
+        return self.limit
+
+    @property
+    def held(self) -> int:
+        """Events that stay until a replica has room."""
+        return 0
+
+    @property
+    def space(self) -> int:
+        """How many more events may be put here."""
+        return sys.maxsize
 
     def route(self, routing: Routing, used: Utilisations, sender: str) -> None:
         """Follow the routing now in force, and how used the receivers are."""
@@ -64,17 +86,11 @@ class Wire:
 
     def _among(self, routing: Routing, sender: str) -> Sender:
         """This replica's number among all active replicas that send to the same operator."""
-        active = {s: self._replicas(routing, s) for s in self.edge.senders}
+        active = {s: active_senders(self._program, routing, s) for s in self.edge.senders}
         before = sum(len(active[s]) for s in self.edge.senders[: self.edge.senders.index(sender)])
         rank = active[sender].index(self._replica) if self._replica in active[sender] else self._replica
         senders = sum(len(replicas) for replicas in active.values())
         return Sender((before + rank) % senders, senders)
-
-    def _replicas(self, routing: Routing, sender: str) -> tuple[int, ...]:
-        """Who sends for that sender: an operator's active replicas, a source's slots."""
-        if sender in routing.operators:
-            return routing.operators[sender].active
-        return tuple(one.replica for one in self._program.layout.stages[0] if one.operator == sender)
 
     def check(self, event: Any) -> None:
         """Raise if no replica can be chosen for the event, or it cannot be encoded; changes nothing."""
@@ -89,18 +105,22 @@ class Wire:
         """Leave all but these of the waiting events out; for whom they are stays as it was, if that is known."""
         self.ids, self.born = [self.ids[i] for i in rows], [self.born[i] for i in rows]
         self.events, self.causes = [self.events[i] for i in rows], [self.causes[i] for i in rows]
+        self.fences = [sum(i < before for i in rows) for before in self.fences]
         if self._chosen is not None:
-            self._chosen = [self._chosen[i] for i in rows]
-            self._keep_keys(rows)
+            chosen, self._chosen = self._chosen, [self._chosen[i] for i in rows if i < len(self._chosen)]
+            self._keep_keys([i for i in rows if i < len(chosen)])
 
     def clear(self) -> None:
-        """All that waited has left."""
-        self.ids, self.born, self.events, self.causes, self._chosen = [], [], [], [], None
+        """What was packed has left."""
+        left, self._chosen = len(self._chosen or ()), None
+        for column in (self.ids, self.born, self.events, self.causes):
+            del column[:left]
+        self.fences = [before - left for before in self.fences]
 
     def pack(self, sender: int) -> Iterable[tuple[int, bytes]]:
-        """The waiting events as (first partition, bundle); they wait on, until they are cleared."""
+        """The events that can leave as (first partition, bundle); they wait on, until they are cleared."""
         if self._chosen is None:
-            self._chosen = self._choose(self.events)
+            self._chosen = self._choose(self.events[: self.limit] if self.fences else self.events)
         by_replica: dict[int, list[int]] = {}
         for index, replica in enumerate(self._chosen):
             by_replica.setdefault(replica, []).append(index)
@@ -122,7 +142,7 @@ class Wire:
         """
         while True:
             chosen = Events([self.ids[i] for i in part], [self.born[i] for i in part], [self.events[i] for i in part])
-            chosen.keys = self._keys(part)
+            chosen.keys, chosen.back = self._keys(part), self._back()
             count = len(part)
             bundle = pack(Header(sender, self._replica, self.edge.level, target, count), chosen)
             self.event_bytes = len(bundle) / count
@@ -142,6 +162,10 @@ class Wire:
 
     def _keep_keys(self, rows: list[int]) -> None:
         """Forget what goes along with the others."""
+
+    def _back(self) -> tuple[str, int] | None:
+        """Where this sender hears of room."""
+        return None
 
 
 class KeyedSender:

@@ -21,8 +21,8 @@ from penstock.engine.protocol.progress import Phase, first_batch
 from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters, RunCounters
 from penstock.topology import Topology
+from tests.waiting import until
 
-from ...waiting import until
 from ..made import LONG_AGO, Published
 
 SLOT, FIRST, SECOND = ("s", 0), ("o", 0), ("o", 1)
@@ -114,7 +114,7 @@ class Plant:
         self.supervisors.append(Watched(self.numbers, prepare))
         return self.supervisors[-1]
 
-    def died(self, cause: str, died_s: float) -> None:
+    def died(self, cause: str, died_s: float, generation: int) -> None:
         assert died_s == 0.0
         self.deaths.append(cause)
 
@@ -124,11 +124,11 @@ class Plant:
     # ── what replicas say ───────────────────────────────────────────────────────────────────────────────────────────
 
     def report(self, shift: int, *, sent: int = 0, done: int = 0, generation: int | None = None) -> None:
-        """What all replicas of a shift have done in its present attempt."""
+        """What all replicas of a shift have done in its present attempt; its slot has heard of the phase."""
         of = self.supervisors[shift].generation if generation is None else generation
-        batch = first_batch(shift)
+        batch, still = first_batch(shift), self.phases.current.of(shift).phase is not Phase.SENDING
         reports = [
-            Report(of, batch, *SLOT, ReplicaCounters(processed=sent, sent={"o": sent})),
+            Report(of, batch, *SLOT, ReplicaCounters(processed=sent, sent={"o": sent}), still=still),
             Report(of, batch, *FIRST, ReplicaCounters(received={"s": done}, processed=done)),
             Report(of, batch, *SECOND, ReplicaCounters()),
         ]

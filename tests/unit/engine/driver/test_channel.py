@@ -13,6 +13,7 @@ import pytest
 from penstock.engine.plan.program import DriverAddress
 from penstock.engine.protocol.messages import (
     Answer,
+    AtWork,
     Done,
     Poll,
     Question,
@@ -27,7 +28,7 @@ from penstock.engine.protocol.messages import (
 )
 from penstock.engine.protocol.progress import Phase
 from penstock.engine.worker import agent as agents
-from penstock.engine.worker.agent import agent_for
+from penstock.engine.worker.agent import RESTS_AFTER, agent_for
 from penstock.engine.worker.role import Role
 from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters
@@ -151,6 +152,32 @@ def test_reports_come_by_themselves(driver: Driver, tools: Tools) -> None:
     tools.until(lambda: driver.latest("clean"))
     mine.report.counters.processed = 2
     tools.until(lambda: driver.latest("clean").processed == 2)
+
+
+def test_while_nothing_changes_fewer_reports_come_and_then_the_agent_rests(driver: Driver, tools: Tools) -> None:
+    """Most of a large pool is idle, and all its signs of life go through one thread of the driver."""
+    looks: list[ReplicaCounters] = []
+    agent = driver.agent(report_every_s=0.01)
+    agent.join(Role(Report(0, 0, "clean", 0, ReplicaCounters()), looks.append))
+    tools.until(lambda: agent.resting)
+    assert len(looks) >= RESTS_AFTER > 2 * len(driver.heard)
+    heard, looked = len(driver.heard), len(looks)
+    tools.until(lambda: len(looks) > looked + 20)
+    assert len(driver.heard) - heard >= 19  # it looks no more often than it has to give a sign of life
+    assert agent.resting
+
+
+def test_an_agent_that_rests_is_woken_by_what_there_is_to_report(driver: Driver, tools: Tools) -> None:
+    agent, mine = driver.agent(report_every_s=0.01), role(processed=1)
+    agent.join(mine)
+    tools.until(lambda: agent.resting)
+    agent.driver = replace(agent.driver, report_every_s=60.0)
+    time.sleep(0.1)  # the last short rest is over
+    mine.report.counters.processed = 2
+    assert agent.resting
+    agent.wake()
+    tools.until(lambda: driver.latest("clean").processed == 2)
+    tools.until(lambda: not agent.resting)
 
 
 def test_queues_are_looked_at_when_a_report_is_due(driver: Driver, tools: Tools) -> None:
@@ -314,3 +341,30 @@ def test_an_agent_ends_with_its_run(driver: Driver, tools: Tools) -> None:
     assert driver.run not in agents._agents
     agent.wake()
     agent.join(role())
+
+
+# ── what a process was at when it was lost ──────────────────────────────────────────────────────────────────────────
+
+
+def test_of_a_process_that_is_lost_the_driver_knows_what_it_was_at(driver: Driver, tools: Tools) -> None:
+    silent, crashed = driver.agent(), driver.agent()
+    tools.until(lambda: silent._connection and crashed._connection)
+    for event_id in ("40", "41"):
+        crashed.tell(AtWork(3, "parse", 1, event_id))
+    for one in (silent, crashed):
+        one.progress = progress(1 << 40, closing=True)
+        one.retire()
+    tools.until(lambda: driver.gone == [AtWork(3, "parse", 1, "41")])
+    crashed.tell(AtWork(3, "parse", 1, "42"))  # nobody is there to hear it
+
+
+def test_many_threads_say_things_at_once(driver: Driver, tools: Tools) -> None:
+    """Frames of the replica's own thread and of the agent's go over one connection."""
+    agent = driver.agent(report_every_s=0.001)
+    agent.join(role())
+    tools.until(lambda: driver.heard)
+    for number in range(2000):
+        agent.tell(AtWork(1, "parse", 0, f"{number:0500}"))
+        agent.wake()
+    (writer,) = driver.server._writers
+    tools.until(lambda: driver.server._at_work[writer].event_id == f"{1999:0500}")

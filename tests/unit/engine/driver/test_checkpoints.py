@@ -15,8 +15,8 @@ from penstock.engine.driver.records import Record
 from penstock.engine.protocol.messages import Done, Reports, StateReport
 from penstock.engine.protocol.progress import Phase, first_batch
 from penstock.state.segments import Segment
+from tests.waiting import until
 
-from ...waiting import until
 from .checkpoints_plant import EVERY_S, FIRST, SECOND, SINK, SLOT, TIMEOUT_S, Plant
 
 
@@ -38,6 +38,14 @@ def test_one_begins_when_it_is_due_and_its_shift_is_ready(plant: Plant) -> None:
     plant.look(after_s=EVERY_S + 2)
     assert (plant.barrier, plant.phases.current.of(0).phase) == (1, Phase.SENDING)
     assert plant.last == 0
+
+
+def test_after_a_fault_one_begins_soon(plant: Plant) -> None:
+    plant.look(after_s=EVERY_S / 4)
+    assert plant.barrier == 0
+    plant.checkpoints.soon()
+    plant.look(after_s=EVERY_S / 2)
+    assert plant.barrier == 1
 
 
 def test_it_is_committed_when_all_replicas_have_said_its_number(plant: Plant) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from penstock.engine.protocol.progress import Phase
 from penstock.errors import EngineError
+from tests.waiting import until
 
-from ...waiting import until
 from .checkpoints_plant import TIMEOUT_S, Plant
 
 

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from penstock.common.storage import storage_at
 from penstock.control.clock import SteadyClock
+from penstock.engine.driver.catching_up import CatchingUp
 from penstock.engine.driver.channel import ControlServer
 from penstock.engine.driver.driver import Driver
 from penstock.engine.driver.records import Record, Records
@@ -22,16 +24,19 @@ from penstock.engine.options import RunOptions
 from penstock.engine.plan.job import Job
 from penstock.engine.plan.layout import full_layout
 from penstock.engine.plan.program import Program
-from penstock.engine.protocol.messages import Restore, RestoreQuery, Tables, TablesQuery
+from penstock.engine.protocol.messages import AtWork, Restore, RestoreQuery, Tables, TablesQuery
 from penstock.engine.run_file import RunFile, describe, run_file
 from penstock.errors import EngineError
+from penstock.sinks import waiting
 from penstock.sinks.base import Recovery
+from penstock.sinks.waiting import Waiting
 from penstock.sources import TraceSource
 from penstock.state.files import StateFiles
 from penstock.state.handover import Table
 from penstock.state.segments import Segment
 from penstock.topology import Topology
 from penstock.workload import constant
+from tests.waiting import until
 
 
 def count(event: Any, state: dict[str, int]) -> Any:
@@ -89,7 +94,7 @@ def committed(folder: Path, **more: Any) -> None:
 def test_sinks_are_told_of_the_attempt_and_the_last_checkpoint(
     opened: Callable[[], Driver], store: Store, tmp_path: Path
 ) -> None:
-    folder = tmp_path.resolve() / "sinks" / "store"
+    folder = storage_at(tmp_path / "sinks" / "store")
     opened().recover(5)
     committed(tmp_path, parts={"store": {0: "a.jsonl", 1: "b.jsonl"}})
     opened().recover(6)
@@ -189,3 +194,69 @@ def test_attempts_that_begin_at_the_same_time_do_not_disturb_each_other(
         for done in [pool.submit(program, 10 * turn + n) for turn in range(30) for n, program in enumerate(programs)]:
             done.result()
     assert run_file(tmp_path, driver._job.topology, RunOptions(), "other").generation == 297
+
+
+# ── after a death ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+EXITED = "Python worker exited unexpectedly (crashed)"
+
+
+@pytest.fixture
+def dying(opened: Callable[[], Driver]) -> Iterator[Driver]:
+    """A driver of a query that can die; no replica is there to tell how far it is."""
+    driver = opened()
+    driver.work = SimpleNamespace(lasting=False, is_ready=lambda: False, stop=lambda: None)  # type: ignore[assignment]
+    yield driver
+    driver.end()
+
+
+def test_whole_pools_are_at_work_after_a_death(dying: Driver) -> None:
+    dying.died(EXITED, 0.0, 6)
+    assert program_of(dying, 5)(6).routing["count"].active == (0, 1)
+    assert dying._routing.active["count"] == (0,)
+
+
+def test_pools_stay_as_they_are_where_that_is_wanted(dying: Driver) -> None:
+    dying._catching_up = CatchingUp(None, dying._caught_up, dying.checkpoints.soon)
+    dying.died(EXITED, 0.0, 6)
+    assert program_of(dying, 5)(6).routing["count"].active == (0,)
+
+
+def test_deaths_that_say_nothing_make_the_next_attempt_careful_and_then_an_event_deadly(dying: Driver) -> None:
+    for generation in (6, 7, 8, 9):
+        dying.lost(AtWork(generation - 1, "count", 0, "41"))
+        dying.died(EXITED, 0.0, generation)
+        program = program_of(dying, 5)(generation)
+        assert program.careful == (generation > 6)
+        assert program.deadly == ({"count": frozenset({"41"})} if generation == 9 else {})
+
+
+class Waits(Store):
+    """A sink whose destination is away when it is to recover."""
+
+    def recover(self, recovery: Recovery) -> None:
+        super().recover(recovery)
+        Waiting("table 'x'").pause("refused")
+
+
+def test_a_sink_that_waits_before_an_attempt_waits_no_longer_than_the_run(
+    opened: Callable[[], Driver], store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`stop()` during a restart waited for the database for up to a quarter of an hour."""
+    monkeypatch.setattr(waiting, "FIRST_PAUSE_S", 600.0)
+    store.__class__ = Waits
+    driver = opened()
+    driver.work = SimpleNamespace(stop=lambda: None)  # type: ignore[assignment]
+    with ThreadPoolExecutor() as pool:
+        recovering = pool.submit(driver.recover, 5)
+        until(lambda: store.told)
+        driver.end()
+        with pytest.raises(EngineError, match="table 'x': no longer waited for, as the run ends; refused"):
+            recovering.result(30)
+
+
+def test_a_token_is_left_for_workers_and_the_last_one_removed(opened: Callable[[], Driver], tmp_path: Path) -> None:
+    (tmp_path / "seen-before").write_bytes(b"run")
+    token = opened()._leave_token()
+    assert [one.name for one in tmp_path.iterdir() if one.is_file()] == [token]
+    assert token != opened()._leave_token()

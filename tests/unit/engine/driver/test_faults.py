@@ -50,3 +50,13 @@ def test_one_that_dies_again_before_it_has_come_back_is_one_fault() -> None:
 
 def test_what_is_heard_while_nothing_is_wrong_opens_nothing() -> None:
     assert made((1.0, 5), (2.0, 5), (9.0, 7)).all == []
+
+
+def test_it_lasts_until_sinks_have_as_much_as_they_had() -> None:
+    faults = made((10.0, 100))
+    assert not faults.lasting
+    faults.died(10.1, "killed")
+    faults.deliver(11.0, 99, always)
+    assert faults.lasting
+    faults.deliver(11.5, 100, always)
+    assert not faults.lasting

@@ -112,12 +112,14 @@ def test_the_same_event_is_known_again_whatever_python_shows_of_it() -> None:
 @pytest.mark.parametrize(
     "cause",
     [
+        "Lost task 0.0 in stage 1.0 (TID 1): java.io.IOException: Broken pipe",  # a killed worker was written to
         KILLED,
         "ExecutorLostFailure (executor 1 exited caused by one of the running tasks) Reason: worker lost",
         "operator 'store' (app.py:3): open failed: OperationalError: connection to server at 127.0.0.1 failed",
         "operator 'store' (app.py:3): OperationalError: server closed the connection unexpectedly; on event 3: {}",
         "it could not be started again: [Errno 28] No space left on device: '/data/run.json.new'",
         "TimeoutError: the driver did not answer within 30 s: StartQuery(generation=3)",
+        "OSError: When uploading part for key 'run/1.json': AWS Error NETWORK_CONNECTION during UploadPart: curlCode 7",
         "source 'in' (app.py:1): KafkaException: KafkaError{code=_TRANSPORT,val=-195,str=\"broker down\"}",
     ],
 )
@@ -139,3 +141,9 @@ def test_faults_of_the_environment(cause: str) -> None:
 )
 def test_faults_of_the_program_or_of_an_event(cause: str) -> None:
     assert not is_outside(cause)
+
+
+def test_a_worker_that_does_not_see_the_runs_folder_ends_it_at_once() -> None:
+    cause = "worker home-2 on vm does not see what the run keeps in the folder /data/run: share it with all workers"
+    decided = Restarts(retries=5, window_s=600.0, draw=random.Random(1)).decide(Death(cause, 1.0, 0))
+    assert decided == Over(cause)

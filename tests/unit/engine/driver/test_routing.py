@@ -176,3 +176,114 @@ def test_a_layout_without_an_active_replica_is_refused(table: RoutingTable) -> N
     with pytest.raises(InputError, match=r"missing: \[2\]"):
         after(table, SMALL, SMALL)
     assert table.pools["clean"] == (0, 1, 2, 3)
+
+
+# ── whole pools for a while ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def at_work(table: RoutingTable) -> dict[str, tuple[int, ...]]:
+    return {name: one.active for name, one in table.current.operators.items()}
+
+
+def keyed() -> RoutingTable:
+    topology = Topology("app", pool=4)
+    topology.operator("count", counted, inputs=topology.source("words"), key="word", key_groups=8)
+    return RoutingTable(topology, {"count": 2}, Published())
+
+
+def counted(event: dict[str, str], state: dict[str, int]) -> None: ...
+
+
+def owners(table: RoutingTable) -> set[int]:
+    return table.coordinate(lambda all_: set(all_["count"].table.owners))
+
+
+def test_whole_pools_are_at_work_until_those_that_were_asked_for_are_again(table: RoutingTable) -> None:
+    table.activate("clean", [3, 1])
+    table.spread()
+    assert at_work(table) == {"clean": (3, 1, 0, 2), "store": (0,)}
+    assert table.active == {"clean": (3, 1), "store": (0,)}
+    table.gather()
+    assert at_work(table) == table.active == {"clean": (3, 1), "store": (0,)}
+
+
+def test_where_more_replicas_would_change_the_order_of_events_there_are_none() -> None:
+    """Nobody has asked for more than one, or each key has its replica."""
+    topology = Topology("app", pool=4)
+    words = topology.source("words")
+    topology.operator("alone", len, inputs=words)
+    topology.operator("several", len, inputs=words)
+    topology.operator("by_key", len, inputs=words, key="word", grouping="fields")
+    topology.operator("count", counted, inputs=words, key="word", key_groups=8)
+    table = RoutingTable(topology, {"several": 2, "by_key": 2}, Published())
+    table.spread()
+    assert {name: len(active) for name, active in at_work(table).items()} == {
+        "alone": 1,
+        "several": 4,
+        "by_key": 2,
+        "count": 4,
+    }
+
+
+def test_what_is_asked_for_meanwhile_counts_afterwards(table: RoutingTable) -> None:
+    table.spread()
+    assert table.activate("clean", 3) == (0, 1, 2)
+    table.spread()  # it has died again
+    assert table.active["clean"] == (0, 1, 2)
+    assert len(at_work(table)["clean"]) == 4
+    with pytest.raises(InputError, match="from 1 to the pool of 4"):
+        table.activate("clean", 5)
+    table.gather()
+    assert at_work(table) == {"clean": (0, 1, 2), "store": (0,)}
+    table.activate("clean", 1)
+    assert at_work(table)["clean"] == (0,)
+
+
+def test_to_gather_what_was_not_spread_changes_nothing(table: RoutingTable, published: Published) -> None:
+    table.gather()
+    assert published == []
+
+
+def test_only_the_pools_at_work_are_spread_over(table: RoutingTable) -> None:
+    after(table, SMALL, SMALL)
+    table.spread()
+    assert at_work(table) == {"clean": (0, 1, 3), "store": (0,)}
+
+
+def test_another_layout_begins_with_those_that_were_asked_for(table: RoutingTable) -> None:
+    """It may lack the others, to which senders would go on to send."""
+    table.spread()
+    after(table, SMALL, SMALL)
+    assert at_work(table) == table.active == {"clean": (0, 1), "store": (0,)}
+
+
+def test_key_groups_are_spread_as_the_attempt_begins_and_move_back_later() -> None:
+    table = keyed()
+    table.spread()
+    table.coordinate(lambda all_: all_["count"].begin())
+    assert owners(table) == {0, 1, 2, 3}
+    assert not table.coordinate(lambda all_: all_["count"].moving)
+    table.gather()
+    assert owners(table) == {0, 1}
+    assert table.coordinate(lambda all_: all_["count"].moving)
+
+
+def test_a_way_back_that_does_not_get_on_is_gone_as_the_next_attempt_begins() -> None:
+    """Else the whole pool would stay active for good, though nobody asked for it."""
+    table = keyed()
+    table.spread()
+    table.coordinate(lambda all_: all_["count"].begin())
+    table.gather()
+    table.roll_back()
+    table.spread()  # not now: it would have to move back again
+    table.coordinate(lambda all_: all_["count"].begin())
+    assert owners(table) == set(at_work(table)["count"]) == {0, 1}
+    table.spread()
+    assert at_work(table)["count"] == (0, 1, 2, 3)
+
+
+def test_another_change_that_does_not_get_on_is_taken_back_as_ever() -> None:
+    table = keyed()
+    table.activate("count", 3)
+    table.roll_back()
+    assert owners(table) == set(table.active["count"]) == {0, 1}

@@ -16,8 +16,8 @@ from penstock.engine.protocol.messages import Done, RestoreQuery, Start, StartQu
 from penstock.engine.protocol.progress import Phase, first_batch
 from penstock.errors import EngineError, InputError
 from penstock.topology import Topology
+from tests.waiting import until
 
-from ...waiting import until
 from .shifts_plant import SLOT, Plant
 
 

@@ -12,8 +12,8 @@ from penstock.engine.driver import shifts as module
 from penstock.engine.protocol.messages import Start, TablesQuery
 from penstock.engine.protocol.progress import Phase, ShiftState, first_batch
 from penstock.errors import EngineError
+from tests.waiting import until
 
-from ...waiting import until
 from .shifts_plant import Plant
 
 

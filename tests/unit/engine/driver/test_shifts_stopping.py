@@ -9,8 +9,8 @@ import pytest
 from penstock.engine.driver import shifts as module
 from penstock.engine.protocol.messages import Start
 from penstock.engine.protocol.progress import Phase
+from tests.waiting import until
 
-from ...waiting import until
 from .shifts_plant import Plant
 
 
@@ -53,8 +53,8 @@ def test_sources_that_are_stopped_stay_stopped_when_a_take_over_fails(
 def test_a_shift_that_dies_while_it_is_stopped_sends_again_what_it_had_sent(plant: Plant) -> None:
     """It sent nothing more, its zeros took the place of its counters, and the run was taken to be finished."""
     plant.checkpoint(0, 25)
-    plant.report(0, sent=40, done=33)
     plant.shifts.stop_sources()
+    plant.report(0, sent=40, done=33)
     assert plant.shifts.all_sent()
     plant.supervisors[0].die()
     assert not plant.shifts.all_sent()  # not all of its replicas are there again
@@ -64,6 +64,34 @@ def test_a_shift_that_dies_while_it_is_stopped_sends_again_what_it_had_sent(plan
     plant.report(0, sent=14)
     assert not plant.shifts.all_sent()
     plant.report(0, sent=15, done=12)
+    assert plant.shifts.all_sent()
+
+
+def test_a_slot_that_has_not_heard_that_it_is_to_stop_may_still_send(plant: Plant) -> None:
+    """On a busy machine a slot that had polled was not run for a while: all was taken for done, and then it sent."""
+    plant.report(0, sent=40, done=40)
+    plant.shifts.stop_sources()
+    assert not plant.shifts.all_sent()
+    plant.report(0, sent=45, done=40)
+    assert plant.shifts.all_sent()
+    plant.supervisors[0].die()
+    plant.report(0, sent=45)
+    assert plant.shifts.all_sent()
+
+
+def test_a_slot_that_stood_still_for_a_take_over_that_failed_is_heard_anew(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "HALT_WITHIN_S", 0.3)
+    taking = plant.take_over()
+    plant.be_ready(1)
+    until(lambda: plant.at_work[1] is Phase.HALTED)
+    plant.report(0, sent=5)
+    assert taking.done().error is not None
+    plant.report(0, sent=7)
+    plant.shifts.stop_sources()
+    assert not plant.shifts.all_sent()
+    plant.report(0, sent=8)
     assert plant.shifts.all_sent()
 
 
@@ -93,8 +121,8 @@ def test_a_shift_that_has_caught_up_owes_nothing(plant: Plant) -> None:
     plant.supervisors[0].die()
     plant.report(0)
     plant.checkpoint(0, 60)
-    plant.report(0, sent=60)
     plant.shifts.stop_sources()
+    plant.report(0, sent=60)
     assert plant.shifts.all_sent()
 
 

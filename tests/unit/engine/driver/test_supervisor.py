@@ -131,26 +131,32 @@ def test_an_event_that_fails_again_in_the_same_way_is_the_end(starter: Starter, 
 
 
 LOST_ITS_SENDER = "Lost task 3.0: Connection to streaming shuffle writer 5 closed before termination"
+LOST_ITS_READER = "Lost task 0.0 in stage 0.0 (TID 0): io.netty.channel.StacklessClosedChannelException"
 
 
+@pytest.mark.parametrize("consequence", [LOST_ITS_SENDER, LOST_ITS_READER])
 def test_of_tasks_that_fail_one_after_another_the_first_tells_the_cause(
-    starter: Starter, supervise: Any, tools: Tools
+    starter: Starter, supervise: Any, tools: Tools, consequence: str
 ) -> None:
-    """An operator's error was often hidden: its readers fail right after it, and Spark says what it hears first."""
+    """An operator's error was often hidden: those beside it fail right after it, and Spark says what it hears first."""
     supervisor = supervise(retries=0)
     said = "operator 'parse' (app.py:3): ValueError: no; on event 41: {'n': 'x'}"
-    starter.said = [LOST_ITS_SENDER, EXITED_LOG, f"Traceback\npenstock.errors.EngineError: {said}\n\tat Java"]
-    starter.queries[0].kill(RuntimeError(LOST_ITS_SENDER))
+    starter.said = [consequence, EXITED_LOG, f"Traceback\npenstock.errors.EngineError: {said}\n\tat Java"]
+    starter.queries[0].kill(RuntimeError(consequence))
     failure = tools.until(lambda: supervisor.failure)
     assert str(failure) == f"the query died: {said}"
 
 
-def test_a_task_that_lost_its_sender_is_all_there_is_to_tell(starter: Starter, supervise: Any, tools: Tools) -> None:
+@pytest.mark.parametrize("consequence", [LOST_ITS_SENDER, LOST_ITS_READER])
+def test_a_task_that_lost_another_is_all_there_is_to_tell(
+    starter: Starter, supervise: Any, tools: Tools, consequence: str
+) -> None:
+    """A worker that was killed counted as a fault of the program if its sender was heard first."""
     supervisor = supervise(retries=0)
-    starter.said = [LOST_ITS_SENDER]
-    starter.queries[0].kill(RuntimeError(LOST_ITS_SENDER))
+    starter.said = [consequence]
+    starter.queries[0].kill(RuntimeError(consequence))
     tools.until(lambda: len(starter.queries) == 2)  # the environment's, as far as is known
-    assert (supervisor.cause, supervisor.failure) == (LOST_ITS_SENDER, None)
+    assert (supervisor.cause, supervisor.failure) == (consequence, None)
 
 
 def test_a_cause_that_cannot_be_looked_up_does_not_end_the_run(starter: Starter, supervise: Any, tools: Tools) -> None:

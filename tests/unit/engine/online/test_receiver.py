@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from hypothesis import given
@@ -173,8 +173,15 @@ def app(run: Any, **operator: Any) -> Topology:
     return topology
 
 
-def slow(event: dict[str, int]) -> None:
-    time.sleep(event["ms"] / 1000)
+class Slow:
+    """Takes the time that an event says; a busy machine adds to that, so it is measured here, too."""
+
+    took_s: ClassVar[list[float]] = []
+
+    def process(self, event: dict[str, int]) -> None:
+        begun_s = time.perf_counter()
+        time.sleep(event["ms"] / 1000)
+        Slow.took_s.append(time.perf_counter() - begun_s)
 
 
 def bundle(*ms: int, sender: int = 0, requests: list[Request] | None = None, born: float | None = None) -> bytes:
@@ -196,17 +203,20 @@ def all_replies(driver: Driver, tools: Tools, count: int = 1) -> list[tuple[str,
 
 
 def test_the_time_of_every_event_is_measured(driver: Driver, tools: Tools, work: Work) -> None:
-    """2, 2, 200 and 2 ms: replies say so, up to the event they were asked with."""
+    """2, 20, 200 and 5 ms: replies say so, up to the event they were asked with, and no time counts twice."""
     asked = [ask(place, epoch=place + 1) for place in range(4)]
-    work(app(slow), bundle(2, 2, 200, 2, requests=asked))
+    Slow.took_s.clear()
+    begun_s = time.perf_counter()
+    work(app(Slow()), bundle(2, 20, 200, 5, requests=asked))
+    all_s = time.perf_counter() - begun_s
     deltas_s = [delta_s for _, _, _, delta_s in all_replies(driver, tools, 4)]
     steps_s = np.diff([0.0, *deltas_s])
-    assert (steps_s >= [0.002, 0.002, 0.2, 0.002]).all()
-    assert steps_s.argmax() == 2
+    assert (steps_s >= Slow.took_s).all()
+    assert steps_s.sum() <= all_s
 
 
 def test_a_replica_sends_its_sketch_with_the_keys_of_its_events(driver: Driver, tools: Tools, work: Work) -> None:
-    work(app(slow, grouping="online_shuffle:window=2,mu=9"), bundle(5, 1, 5, 1))
+    work(app(Slow(), grouping="online_shuffle:window=2,mu=9"), bundle(5, 1, 5, 1))
     report = tools.until(lambda: [one for one in heard(driver) if one.sketch])[0]
     assert (report.operator, report.replica, report.batch, report.number) == ("op", 0, 1, 1)
     counts, times_s = report.sketch.array()
@@ -238,7 +248,7 @@ def test_the_time_of_a_call_is_shared_out_over_its_events(driver: Driver, tools:
 
 def test_an_event_that_is_too_old_costs_nothing(driver: Driver, tools: Tools, work: Work) -> None:
     old = bundle(50, requests=[ask(0)], born=time.time() - 60)
-    for run in (slow, Many()):
+    for run in (Slow(), Many()):
         driver.heard.clear()
         work(app(run), old, limits=Limits(t_out_s=1.0))
         assert all_replies(driver, tools) == [("events", 0, 1, 0.0)]
@@ -256,5 +266,5 @@ def test_an_event_that_raises_has_taken_its_time(driver: Driver, tools: Tools, w
 
 
 def test_a_replica_of_another_grouping_says_nothing_of_it(driver: Driver, tools: Tools, work: Work) -> None:
-    work(app(slow, grouping="shuffle"), tools.bundle([{"ms": 1}] * 8))
+    work(app(Slow(), grouping="shuffle"), tools.bundle([{"ms": 1}] * 8))
     assert heard(driver) == []

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine.plan.layout import Layout, Partition, lay_out
+from penstock.engine.plan.layout import MOST_LINKS, Layout, Partition, lay_out
 from penstock.topology import Topology
 
 
@@ -71,3 +71,23 @@ def test_a_bundle_reaches_its_target_over_any_number_of_stages(length: int, pool
         partition = layout.next_partition(level, goal, target)
         met.append(layout.stages[level + 1][partition])
     assert met == [Partition(None)] * length + [Partition("end", replica % pool)]
+
+
+def wide(*sizes: int) -> Layout:
+    return Layout(tuple(tuple(Partition(f"o{level}", n) for n in range(size)) for level, size in enumerate(sizes)))
+
+
+@given(before=st.integers(1, 400), here=st.integers(1, 400))
+def test_large_stages_are_linked_by_a_few_relays(before: int, here: int) -> None:
+    """Spark's shuffle has a thread for each pair of partitions: of 64 and 64 that is 4,096 threads and 20,000 files."""
+    relays = wide(before, here).relays(1)
+    links = relays * (before + here) or before * here
+    assert links <= max(MOST_LINKS, 2 * max(before, here), max(before, here) * min(before, here) / 4)
+    assert relays == 0 or (before * here > MOST_LINKS and links < before * here / 2)
+
+
+def test_relays_need_slots_and_are_stages_of_their_own_in_spark() -> None:
+    layout = wide(1, 64, 64, 2)
+    assert [layout.relays(level) for level in range(4)] == [0, 0, 4, 0]
+    assert layout.tasks == 1 + 64 + 64 + 2 + 4
+    assert [len(stage) for stage in layout.all_stages] == [1, 64, 0, 64, 2]

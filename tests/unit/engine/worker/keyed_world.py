@@ -77,7 +77,7 @@ class World:
 
     def run(self, *steps: Any, replica: int = 0, batch: int = 1, **program: Any) -> list[tuple[str, str, int]]:
         """Work off bundles; a step that can be called is called in between. Ids, words and counts that left."""
-        made = self.driver.program(self.topology, folder=str(self._run_folder), **program)
+        made = self.driver.program(self.topology, storage_uri=str(self._run_folder), **program)
         self.driver.tables = {"count": self.table}
         self.replica = at_work = OperatorReplica(made, 1, "count", replica, batch)
         rows = list(at_work.run(self.batches(steps)))

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine.protocol.bundle import NUDGE, Barrier, Events, Header, Marker, Unpacker, pack, pack_sign
+from penstock.engine.protocol.bundle import Barrier, Events, Header, Marker, Unpacker, pack, pack_sign
 from penstock.engine.worker.alignment import Alignment
-from penstock.engine.worker.inbox import Arrival
+from penstock.engine.worker.inbox import WAKE, Arrival
 from penstock.topology import ReplicaId
 
 NAMES = ("events", "parse")
@@ -36,7 +36,7 @@ def marker(sender: ReplicaId, version: int) -> Arrival:
     return Arrival(pack_sign(header(sender, 0), Marker(version)), 0)
 
 
-WAKE = Arrival(NUDGE, 0)
+LOOK = Arrival(WAKE, 0)
 
 
 class Taken:
@@ -51,7 +51,7 @@ class Taken:
         self.arrived.extend(arrivals)
         given: list[Any] = []
         while self.arrived or self.alignment.pending():
-            one = self.alignment.take(lambda: self.arrived.popleft() if self.arrived else WAKE)
+            one = self.alignment.take(lambda: self.arrived.popleft() if self.arrived else LOOK)
             assert one is not None
             if isinstance(one, Barrier):
                 given.append(one.number)
@@ -98,7 +98,7 @@ def test_two_checkpoints_of_one_who_is_far_ahead() -> None:
 def test_a_wake_is_given_on_at_once_whoever_is_ahead() -> None:
     taken = Taken(A, B)
     taken.take(barrier(A, 1), event(A, "a"))
-    assert taken.alignment.take(lambda: WAKE) is WAKE
+    assert taken.alignment.take(lambda: LOOK) is LOOK
 
 
 def test_the_end_is_given_on() -> None:

@@ -8,9 +8,10 @@ import zipfile
 import zipimport
 from pathlib import Path
 
+import psutil
 import pytest
 
-from penstock.engine.worker.daemon import forget_archives
+from penstock.engine.worker.daemon import keep_archives, use_arrow
 
 
 def test_workers_do_not_read_archives_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,9 +25,17 @@ def test_workers_do_not_read_archives_anew(tmp_path: Path, monkeypatch: pytest.M
     importlib.import_module("zipped_for_a_test.part")
     read: list[object] = []
     monkeypatch.setattr(zipimport.zipimporter, "invalidate_caches", lambda self: read.append(self))
-    forget_archives()
+    keep_archives()
     importlib.invalidate_caches()
     assert read == []
+    assert all(isinstance(one, zipimport.zipimporter) for one in sys.path_importer_cache.values())
     assert importlib.import_module("zipped_for_a_test.later").__name__ == "zipped_for_a_test.later"
     for name in ("", ".part", ".later"):
         monkeypatch.delitem(sys.modules, f"zipped_for_a_test{name}")
+
+
+def test_arrow_is_used_without_threads_of_its_own() -> None:
+    """They would not be there in a forked worker, which would wait for them."""
+    before = psutil.Process().num_threads()
+    use_arrow()
+    assert psutil.Process().num_threads() == before

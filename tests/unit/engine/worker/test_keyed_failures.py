@@ -32,7 +32,7 @@ class World:
 
     def run(self, *bundles: bytes) -> tuple[list[int], dict[str, Any]]:
         """Work off bundles; the counts that left, in order, and the dead letters."""
-        program = self.driver.program(self.topology, folder=str(self.folder))
+        program = self.driver.program(self.topology, storage_uri=str(self.folder))
         self.replica = OperatorReplica(program, 1, "count", 0, 1)
         left = self.tools.left(*self.replica.run(self.tools.Batch([one]) for one in bundles))
         found = list(zip(left.ids, left.events, strict=True))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.engine.protocol.bundle import HASH, Barrier, Header, Marker, Unpacker, read_header, read_sign
+from penstock.engine.protocol.bundle import HASH, NUDGE, Barrier, Header, Marker, Unpacker, read_header, read_sign
 from penstock.engine.protocol.messages import OperatorRouting, Routing
 from penstock.engine.worker.outbox import Outbox
 from penstock.errors import EngineError
@@ -49,7 +49,7 @@ def routing(table: Table) -> Routing:
 
 
 def bundles(rows: Any) -> list[tuple[int, bytes]]:
-    return [(row["partition"], row["bundle"]) for batch in rows for row in batch.to_pylist() if row["bundle"]]
+    return [(row["partition"], row["bundle"]) for batch in rows for row in batch.to_pylist() if row["bundle"] != NUDGE]
 
 
 def emit(outbox: Outbox) -> None:
@@ -90,7 +90,7 @@ def test_markers_leave_without_events_and_with_nudges(tools: Tools) -> None:
     outbox = outbox_of(tools)
     assert outbox.rows(routing(Table(1, BEFORE))) == []
     (rows,) = outbox.rows(routing(Table(2, AFTER, before=BEFORE)))
-    assert [(row["partition"], bool(row["bundle"])) for row in rows.to_pylist()] == [(0, True), (0, False)]
+    assert [(row["partition"], row["bundle"] != NUDGE) for row in rows.to_pylist()] == [(0, True), (0, False)]
 
 
 def test_a_barrier_goes_behind_markers_and_events_to_every_replica_active_or_not(tools: Tools) -> None:

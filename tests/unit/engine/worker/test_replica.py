@@ -226,4 +226,5 @@ def test_barriers_that_skip_a_stage_keep_their_place(tools: Tools) -> None:
         (1, sent[0]),
         (1, sent[1]),
         (1, NUDGE),
+        (1, NUDGE),
     ]
