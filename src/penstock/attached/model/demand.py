@@ -1,0 +1,97 @@
+"""How many slots a query needs so that its rows are on time: the trigger, the target, and what batches cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.attached.model.cost import Cost
+from penstock.common.checks import positive, share
+from penstock.errors import InputError
+
+LEAST_ROOM = 0.2  # of the time for a batch, however much of it is fixed: more slots would not help
+SHORTEST_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """At most the share `late` of the rows takes longer than `target_s` from its arrival to the end of its batch.
+
+    >>> Promise(10.0, 1.5)
+    Traceback (most recent call last):
+    penstock.errors.InputError: promise: late must be above 0 and at most 1; got 1.5
+    """
+
+    target_s: float
+    late: float = 0.01
+
+    def __post_init__(self) -> None:
+        positive("promise", "target_s", self.target_s)
+        share("promise", "late", self.late)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a query's batches follow each other: every so many seconds, and how long each may take.
+
+    A row waits for its batch to begin, up to a period, and then for its end.
+    """
+
+    period_s: float
+    within_s: float
+
+    @property
+    def longest_s(self) -> float:
+        """The oldest row's way, if batches keep to it."""
+        return self.period_s + self.within_s
+
+
+def pace_of(trigger_s: float, promise: Promise, query: str = "query") -> Pace:
+    """With a trigger every P seconds: that, and min(P, target − P). Without one: half of the target each.
+
+    A target up to P cannot be kept: a row waits so long for its batch.
+
+    >>> pace_of(2.0, Promise(10.0)), pace_of(6.0, Promise(10.0)), pace_of(0.0, Promise(10.0))
+    (Pace(period_s=2.0, within_s=2.0), Pace(period_s=6.0, within_s=4.0), Pace(period_s=5.0, within_s=5.0))
+    >>> pace_of(10.0, Promise(8.0), "query 'clicks'")
+    Traceback (most recent call last):
+    penstock.errors.InputError: query 'clicks': target_ms must be above its trigger's interval of 10000 ms; got 8000
+    """
+    if trigger_s <= 0:
+        return Pace(promise.target_s / 2, promise.target_s / 2)
+    if promise.target_s <= trigger_s:
+        rule = f"target_ms must be above its trigger's interval of {1000 * trigger_s:g} ms"
+        raise InputError(f"{query}: {rule}; got {1000 * promise.target_s:g}")
+    return Pace(trigger_s, min(trigger_s, promise.target_s - trigger_s))
+
+
+def row_time_s(cost: Cost, pace: Pace, rate: float) -> float:
+    """Slot-seconds that a row takes up: its own, its part of the batch's, and of the time in which slots stand idle.
+
+        r ≥ spread · (by_batch + by_row · n) / room      room = within / surprise − fixed      n = rate · period
+
+    So et = spread · (by_row + by_batch / n) · period / room, and r = ⌈rate · et⌉ as everywhere.
+
+    >>> cost = Cost(by_row_s=0.01, by_batch_s=0.2, fixed_s=0.4, surprise=1.0)
+    >>> et_s = row_time_s(cost, Pace(2.0, 2.0), rate=100.0)
+    >>> round(et_s, 5), round(100.0 * et_s, 3), round(cost.seconds(200.0, 100.0 * et_s), 3)
+    (0.01375, 1.375, 2.0)
+    """
+    rows = max(rate * pace.period_s, 1.0)
+    return cost.spread * cost.work_s(rows) / rows * pace.period_s / room_s(cost, pace)
+
+
+def room_s(cost: Cost, pace: Pace) -> float:
+    """The time of a batch that slots can do something about, at least a fifth of it."""
+    return max(pace.within_s / cost.surprise - cost.fixed_s, LEAST_ROOM * pace.within_s, LEAST_ROOM * SHORTEST_S)
+
+
+def out_of_reach(cost: Cost, pace: Pace) -> str | None:
+    """Why no number of slots keeps the promise; None if one does.
+
+    >>> out_of_reach(Cost(by_row_s=0.01, by_batch_s=0.0, fixed_s=5.0), Pace(5.0, 5.0))
+    'a batch takes 5 s whatever the slots, and may take 5 s: use a longer target or a cheaper query'
+    """
+    if cost.fixed_s < (1 - LEAST_ROOM) * pace.within_s:
+        return None
+    told = f"a batch takes {cost.fixed_s:.3g} s whatever the slots, and may take {pace.within_s:.3g} s"
+    return f"{told}: use a longer target or a cheaper query"

@@ -1,0 +1,344 @@
+"""The keeper around queries on paper: executors follow the load, and faults do the queries no harm."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from penstock.attached import keeper as module
+from penstock.attached.keeper import Keeper
+from penstock.attached.model.cost import Cost
+from penstock.attached.model.demand import Promise
+from penstock.attached.model.need import Bounds
+from penstock.attached.model.plant import SimulatedExecutors, SimulatedQuery
+from penstock.attached.model.progress import Batch
+from penstock.attached.options import KeeperOptions
+from penstock.errors import EngineError, InputError
+from penstock.metrics.store import Store
+from penstock.policy.psps import Psps
+from penstock.policy.registry import POLICIES
+from tests.waiting import until
+
+COST = Cost(by_row_s=0.04, by_batch_s=0.2, fixed_s=0.5, spread=1.1)
+
+
+class Played:
+    """Queries, their executors and a keeper, on one clock."""
+
+    def __init__(self, *queries: SimulatedQuery, first: int = 1, join_s: float = 10.0, mode: str = "act") -> None:
+        self.now_s = 0.0
+        self.executors = SimulatedExecutors(first, slots_each=2, join_s=join_s, now=lambda: self.now_s)
+        options = KeeperOptions(
+            bounds=Bounds(1, 8), promise=Promise(10.0), mode=mode, policy="psps", forecaster=None, td_s=5.0
+        )
+        self.queries = queries
+        self.keeper = Keeper(self.executors, options)
+        for one in queries:
+            self.keeper.add(one)
+        self.counts: list[int] = []
+
+    def until(self, time_s: float) -> Played:
+        while self.now_s < time_s:
+            self.now_s += 0.5
+            share = self.executors.slots() // max(1, len(self.queries))
+            for one in self.queries:
+                one.advance(self.now_s, max(1, share))
+            if self.now_s % 5 == 0:
+                assert self.keeper.step(self.now_s).failures == {}
+                self.counts.append(self.executors.count())
+        return self
+
+
+def rising(low: float, high: float, from_s: float, to_s: float) -> Callable[[float], int]:
+    """Rows that have come: few, many in between, few again."""
+
+    def came(now_s: float) -> int:
+        many_s = min(max(0.0, now_s - from_s), to_s - from_s)
+        return int(low * now_s + (high - low) * many_s)
+
+    return came
+
+
+def query(came: Callable[[float], int], name: str = "clicks", trigger_s: float = 5.0) -> SimulatedQuery:
+    return SimulatedQuery(name, trigger_s, COST, came)
+
+
+def test_executors_come_with_the_load_and_go_with_it() -> None:
+    played = Played(query(rising(10.0, 150.0, 300.0, 600.0)))
+    played.until(280.0)
+    assert played.counts[-1] == 1
+    played.until(590.0)
+    assert 4 <= played.counts[-1] <= 6  # 150 · 0.04 · 1.1 = 6.6 slots, and room for fixed costs and surprises
+    played.until(900.0)
+    assert played.counts[-1] == 1
+    state = played.keeper.monitor.states["clicks"]
+    assert state.cost is not None
+    assert state.cost.by_row_s == pytest.approx(COST.by_row_s, rel=0.05)
+    assert state.delays.rows + played.queries[0].unfinished >= state.processed - 200
+    assert state.delays.late < 0.08 * state.delays.rows  # those of the rise
+    assert played.keeper.kept is not None
+    assert played.keeper.kept.joining.median_s == 10.0
+
+
+def test_after_the_rise_all_rows_are_on_time() -> None:
+    played = Played(query(rising(10.0, 120.0, 100.0, 2000.0))).until(400.0)
+    late = played.keeper.monitor.states["clicks"].delays.late
+    played.until(1500.0)
+    assert played.keeper.monitor.states["clicks"].delays.late == late
+    assert played.keeper.kept is not None
+    assert played.keeper.kept.changes < 16
+
+
+@pytest.mark.parametrize("trigger_s", [0.0, 2.0])
+def test_other_triggers(trigger_s: float) -> None:
+    played = Played(query(rising(10.0, 80.0, 100.0, 500.0), trigger_s=trigger_s)).until(450.0)
+    assert 2 <= played.counts[-1] <= 6
+    played.until(900.0)
+    assert played.counts[-1] == 1
+
+
+def test_two_queries_share_the_executors_by_need() -> None:
+    steady, burst = query(lambda s: int(20 * s), "steady"), query(rising(5.0, 60.0, 200.0, 500.0), "burst")
+    played = Played(steady, burst).until(450.0)
+    wanted = played.keeper.allotment.wanted
+    assert wanted["burst"] > wanted["steady"] >= 1
+    assert played.executors.slots() >= sum(wanted.values())
+    played.until(800.0)
+    assert played.executors.count() <= 2
+
+
+def test_advice_changes_nothing_and_says_what_it_would_do() -> None:
+    played = Played(query(lambda s: int(10 * s)), first=6, mode="advise").until(300.0)
+    assert set(played.counts) == {6}
+    told = played.keeper.summary()
+    assert told["wanted_executor_seconds"] < 0.4 * told["executor_seconds"]
+    assert played.keeper.kept is None
+    assert played.keeper.decisions[0].after < played.keeper.decisions[0].before
+    assert "would have 1 of 1 to 8" not in str(played.keeper)  # it has not been started
+    assert "query 'clicks'" in str(played.keeper)
+
+
+def test_a_query_that_falls_silent_keeps_its_executors(caplog: pytest.LogCaptureFixture) -> None:
+    came = rising(100.0, 100.0, 0.0, 1.0)
+    silent = query(came)
+    played = Played(silent).until(200.0)
+    before = played.counts[-1]
+    silent.batches = lambda: ()  # type: ignore[method-assign]
+    played.until(600.0)
+    assert min(played.counts[-60:]) >= before
+    plan = played.keeper.state.seen
+    assert plan is not None
+    assert plan.plan is not None
+    assert "nothing is scaled in" in plan.plan.notes[0]
+
+
+def test_a_cluster_that_refuses_executors_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
+    played = Played(query(lambda s: int(100 * s)))
+    asked: list[int] = []
+    request = played.executors.request
+
+    def refuse(total: int) -> None:
+        asked.append(total)
+        raise EngineError(f"executors: the cluster did not take the request for {total}")
+
+    played.executors.request = refuse  # type: ignore[method-assign]
+    while played.now_s < 100.0:
+        played.now_s += 5.0
+        played.queries[0].advance(played.now_s, played.executors.slots())
+        played.keeper.step(played.now_s)
+    assert played.executors.count() == 1
+    assert len(asked) > 2
+    assert "infrastructure failed: EngineError" in caplog.text
+    played.executors.request = request  # type: ignore[method-assign]
+    played.until(200.0)
+    assert played.executors.count() > 1
+
+
+def test_executors_that_are_taken_away_are_asked_for_again() -> None:
+    played = Played(query(lambda s: int(100 * s))).until(200.0)
+    before = played.executors.count()
+    played.executors.decommission(played.executors.ids()[-1])
+    played.executors.decommission(played.executors.ids()[-1])
+    played.until(240.0)
+    assert played.executors.count() >= before
+
+
+def test_a_lag_of_the_users_own_counts_and_one_that_fails_does_not(caplog: pytest.LogCaptureFixture) -> None:
+    waits = [2000.0]
+    played = Played(query(lambda s: int(10 * s)))
+    played.keeper._lags["clicks"] = lambda: waits[0]
+    played.until(100.0)
+    assert played.counts[-1] == 8  # 2000 rows of 40 ms
+    for wrong in (math.nan, -1.0, math.inf):
+        waits[0] = wrong
+        played.until(played.now_s + 5)
+        assert played.keeper.monitor.states["clicks"].outside is None
+    played.keeper._lags["clicks"] = lambda: 1 / 0
+    played.until(played.now_s + 5)
+    assert "its lag cannot be asked" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"mode": "watch"}, "attach: mode must be one of act, advise; got 'watch'"),
+        ({"policy": "hope"}, "policy: no such name 'hope'"),
+        ({"policy": "static:4"}, "attach: policy must be one that follows the load; got 'static:4'"),
+        ({"forecaster": "hope"}, "forecaster: no such name 'hope'"),
+        ({"td_s": 0.0}, "interval: td must be at least"),
+        ({"cooldown_s": -1.0}, "attach: cooldown_s must be a number of at least 0; got -1"),
+    ],
+)
+def test_wrong_options_are_said_at_once(wrong: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said.replace("(", r"\(")):
+        KeeperOptions(bounds=Bounds(1, 2), promise=Promise(10.0), **wrong)  # type: ignore[arg-type]
+
+
+def test_a_policy_that_keeps_a_promise_is_told_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: dict[str, object] = {}
+
+    def make(late: float = 0.5, target_ms: float = 1.0) -> Psps:
+        told.update(late=late, target_ms=target_ms)
+        return Psps()
+
+    monkeypatch.setitem(POLICIES._makers, "promising", (make, None))
+    KeeperOptions(bounds=Bounds(1, 2), promise=Promise(10.0, 0.02), policy="promising")
+    assert told == {"late": 0.02, "target_ms": 2000.0}  # most of the target goes by in batches
+    KeeperOptions(bounds=Bounds(1, 2), promise=Promise(10.0, 0.02), policy="promising:target_ms=500")
+    assert told == {"late": 0.02, "target_ms": 500}
+
+
+def test_a_query_is_attached_once() -> None:
+    played = Played(query(lambda s: 0))
+    with pytest.raises(InputError, match="query 'clicks': is attached already"):
+        played.keeper.add(query(lambda s: 0))
+
+
+# ── the thread ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Watched:
+    """A query that says what a test wants."""
+
+    name, trigger_s, restarts = "clicks", 0.0, 0
+
+    def __init__(self) -> None:
+        self.gone: str | None = None
+        self.dies: BaseException | None = None
+        self.asked = 0
+
+    def batches(self) -> Sequence[Batch]:
+        self.asked += 1
+        if self.dies is not None:
+            died, self.dies = self.dies, None
+            raise died
+        return ()
+
+    def running(self) -> float | None:
+        return None
+
+    def absence(self) -> str | None:
+        return self.gone
+
+
+class Session(SimulatedExecutors):
+    why: str | None = None
+
+    def ended(self) -> str | None:
+        return self.why
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> tuple[Keeper, Watched, Session]:
+    session, watched = Session(2, slots_each=2, join_s=1.0, now=time.monotonic), Watched()
+    options = KeeperOptions(bounds=Bounds(1, 4), promise=Promise(10.0), forecaster=None, td_s=0.2)
+    keeper = Keeper(session, options, tmp_path / "metrics.db")
+    keeper.add(watched)
+    return keeper, watched, session
+
+
+def test_a_loop_that_dies_begins_again(
+    live: tuple[Keeper, Watched, Session], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "AGAIN_S", 0.05)
+    keeper, watched, _ = live
+    with keeper.start():
+        until(lambda: watched.asked > 1)
+        watched.dies = SystemExit(1)  # not even that
+        until(lambda: keeper.deaths == 1)
+        asked = watched.asked
+        until(lambda: watched.asked > asked + 1)
+        assert keeper.alive
+    assert keeper.reason == "it was stopped"
+    assert "the keeper's loop died; it begins again" in caplog.text
+
+
+def test_a_fault_of_the_session_is_one_interval(live: tuple[Keeper, Watched, Session]) -> None:
+    keeper, _, session = live
+    slots, session.slots = session.slots, lambda: 1 // 0  # type: ignore[method-assign]
+    with keeper.start():
+        until(lambda: keeper.state.failures.get("monitor", 0) > 0)
+        session.slots = slots  # type: ignore[method-assign]
+        until(lambda: keeper.state.last is not None and not keeper.state.last.failures)
+        assert keeper.deaths == 0
+
+
+def test_it_ends_with_the_session(live: tuple[Keeper, Watched, Session], tmp_path: Path) -> None:
+    keeper, watched, session = live
+    keeper.start()
+    until(lambda: watched.asked > 1)
+    session.why = "the Spark session has ended"
+    until(lambda: not keeper._thread.is_alive())
+    assert (keeper.alive, keeper.reason) == (False, "the Spark session has ended")
+    store = Store(str(tmp_path / "metrics.db"), must_exist=True)
+    assert store.run().finished_at is not None
+    store.close()
+    assert str(keeper).startswith("keeper of simulated: stopped, as the Spark session has ended")
+
+
+def test_it_ends_when_its_queries_are_gone_for_long(
+    live: tuple[Keeper, Watched, Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper, watched, session = live
+    watched.gone = "the query has ended: it was stopped"
+    keeper.start()
+    until(lambda: watched.asked > 2)
+    assert keeper.alive  # it may be started again
+    monkeypatch.setattr(module, "AWAY_S", 0.1)
+    until(lambda: not keeper._thread.is_alive())
+    assert keeper.reason == "no query is left: clicks ended"
+    assert session.count() == 2  # as it was
+
+
+def test_one_of_two_queries_that_is_gone_for_long_needs_nothing_any_more(
+    live: tuple[Keeper, Watched, Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "AWAY_S", 0.1)
+    keeper, *_ = live
+    other = Watched()
+    other.name = "counts"
+    keeper.add(other)
+    with keeper.start():
+        other.gone = "the query has ended: it was stopped"
+        until(lambda: set(keeper.queries) == {"clicks"})
+        assert set(keeper.monitor.states) == {"clicks"}
+        assert keeper.alive
+
+
+def test_nothing_of_it_is_left(live: tuple[Keeper, Watched, Session]) -> None:
+    keeper, *_ = live
+    keeper.start().stop()
+    keeper.stop()
+    assert "penstock-keeper" not in {one.name for one in threading.enumerate()}
+
+
+def test_the_logs_of_this_test_are_quiet(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        Played(query(lambda s: int(10 * s))).until(100.0)
+    assert caplog.text == ""
