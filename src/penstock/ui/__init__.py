@@ -1,0 +1,1 @@
+"""The dashboard: a store in a browser, and a run's metrics for Prometheus."""
