@@ -9,13 +9,27 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penstock.attached.attach import attach
+    from penstock.attached.keeper import Keeper
+    from penstock.attached.spark_session import executor_settings
+    from penstock.control.orders import (
+        Freeze,
+        Hold,
+        Limit,
+        Release,
+        SetTd,
+        Stop,
+        Unfreeze,
+        UseForecaster,
+        UsePolicy,
+    )
     from penstock.elastic import Elastic, ElasticWorkers
     from penstock.engine.options import RunOptions
     from penstock.engine.run import Run
     from penstock.engine.session import spark_settings
     from penstock.errors import EngineError, InputError, PenstockError, TopologyError
     from penstock.policy.base import Plan, Policy, Target
-    from penstock.simulator import Scenario, compare, simulate
+    from penstock.simulator import Scenario, Sweep, compare, simulate
     from penstock.sinks import CollectSink, DatabaseSink, KafkaSink, QueueSink, collected, published
     from penstock.sinks.base import Recovery
     from penstock.sources import (
@@ -31,16 +45,31 @@ if TYPE_CHECKING:
         TraceSource,
     )
     from penstock.topology import Context, To, Topology
+    from penstock.ui.listen import Listen
     from penstock.workload import Trace, constant, load_trace, made_trace
 
 _PLACES = {
+    "attached.attach": ("attach",),
+    "attached.keeper": ("Keeper",),
+    "attached.spark_session": ("executor_settings",),
+    "control.orders": (
+        "Freeze",
+        "Hold",
+        "Limit",
+        "Release",
+        "SetTd",
+        "Stop",
+        "Unfreeze",
+        "UseForecaster",
+        "UsePolicy",
+    ),
     "elastic": ("Elastic", "ElasticWorkers"),
     "engine.options": ("RunOptions",),
     "engine.run": ("Run",),
     "engine.session": ("spark_settings",),
     "errors": ("EngineError", "InputError", "PenstockError", "TopologyError"),
     "policy.base": ("Plan", "Policy", "Target"),
-    "simulator": ("Scenario", "compare", "simulate"),
+    "simulator": ("Scenario", "Sweep", "compare", "simulate"),
     "sinks": ("CollectSink", "DatabaseSink", "KafkaSink", "QueueSink", "collected", "published"),
     "sinks.base": ("Recovery",),
     "sources": (
@@ -56,6 +85,7 @@ _PLACES = {
         "TraceSource",
     ),
     "topology": ("Context", "To", "Topology"),
+    "ui.listen": ("Listen",),
     "workload": ("Trace", "constant", "load_trace", "made_trace"),
 }
 _PLACE_OF = {name: f"penstock.{place}" for place, names in _PLACES.items() for name in names}
@@ -69,10 +99,15 @@ __all__ = [
     "ElasticWorkers",
     "EngineError",
     "FileSource",
+    "Freeze",
+    "Hold",
     "InputError",
     "KafkaRecord",
     "KafkaSink",
     "KafkaSource",
+    "Keeper",
+    "Limit",
+    "Listen",
     "PenstockError",
     "Plan",
     "Policy",
@@ -81,20 +116,29 @@ __all__ = [
     "QueueSink",
     "Reader",
     "Recovery",
+    "Release",
     "Run",
     "RunOptions",
     "Scenario",
+    "SetTd",
     "Slot",
     "Source",
+    "Stop",
+    "Sweep",
     "Target",
     "To",
     "Topology",
     "TopologyError",
     "Trace",
     "TraceSource",
+    "Unfreeze",
+    "UseForecaster",
+    "UsePolicy",
+    "attach",
     "collected",
     "compare",
     "constant",
+    "executor_settings",
     "load_trace",
     "made_trace",
     "published",

@@ -2,4 +2,5 @@
 
 from penstock.cli.main import app
 
-app(prog_name="penstock")
+if __name__ == "__main__":  # processes that share work import this, too
+    app(prog_name="penstock")

@@ -95,7 +95,8 @@ def _what(series: Trace, split: Split, words: str, terms: Terms) -> str:
     ahead = f"{rule.horizon} row{'s' if rule.horizon > 1 else ''} ahead"
     how = f"mean of the forecasts up to {ahead}" if rule.overlap else ahead
     day = terms.day or rows_per_day(series.step_s)
-    return f"{series.name}: {split}; {words}; {how}; a day has {day} rows of {series.step_s:g} s"
+    gaps = f"; {len(series.missing):,} are missing, and not compared" if series.missing else ""
+    return f"{series.name}: {split}{gaps}; {words}; {how}; a day has {day} rows of {series.step_s:g} s"
 
 
 @contextmanager

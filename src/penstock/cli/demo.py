@@ -11,6 +11,7 @@ from penstock.cli import options as given
 from penstock.cli.console import clear_errors, console
 from penstock.cli.run import drive, run_folder
 from penstock.errors import InputError
+from penstock.policy.penstock import LATE, TARGET_MS
 from penstock.workload import load_trace, made_trace
 from penstock.workload.data import data_folder, find_file
 
@@ -20,6 +21,8 @@ DEMO_S = 120.0
 
 def demo(
     seconds: Annotated[float, typer.Option(help="How long it should take.")] = DEMO_S,
+    late: given.Late = LATE,
+    target_ms: given.TargetMs = TARGET_MS,
     json_file: given.JsonFile = None,
 ) -> None:
     """The Twitter application of the PSPS paper under two hours of bursty traffic, squeezed into two minutes."""
@@ -36,14 +39,14 @@ def demo(
         whole = load_trace(real) if real else made_trace("spikes", mean_rate=118.0, duration_s=7200.0, seed=1)
         trace = whole.compressed(whole.duration_s / seconds)
         kind = "real" if real else "made"
-        console.print(f"twitter under {whole.name} ({kind}), {whole.duration_s:g} s in {seconds:g} s, policy psps")
+        console.print(f"twitter under {whole.name} ({kind}), {whole.duration_s:g} s in {seconds:g} s, policy penstock")
         with run_folder("twitter") as folder:
             deployment = Deployment(app="twitter", grouping="load_balancing")
             options = RunOptions(folder=folder, report_every_s=0.25)
             live = Elastic(
                 Run(deployment.topology(folder), deployment.source(trace), options=options),
-                "psps:predecessor_backlog",
-                td_s=2.0,
+                late=late,
+                target_ms=target_ms,
                 forecaster="last_value",
                 day_s=DAY_S * seconds / whole.duration_s,
                 store=folder / "metrics.db",

@@ -110,7 +110,7 @@ def _total(run: Elastic) -> int | None:
 def _operators(last: RunCounters, now: RunCounters) -> Table:
     table = Table(header_style="bold", expand=False)
     table.add_column("operator")
-    for name in ("active", "in/s", "out/s", "backlog", "busy", "et ms", "dropped"):
+    for name in ("active", "in/s", "out/s", "backlog", "held", "booked", "busy", "et ms", "dropped"):
         table.add_column(name, justify="right")
     elapsed_s = max(now.time_s - last.time_s, 1e-9)
     for name, one in now.operators.items():
@@ -128,6 +128,8 @@ def _cells(last: OperatorCounters, now: OperatorCounters, elapsed_s: float) -> l
         f"{received / elapsed_s:,.0f}",
         f"{(total.processed - before.processed) / elapsed_s:,.0f}",
         f"{now.backlog:,}",
+        f"{now.held:,}",
+        f"{now.booked:,}",
         f"{min(max(busy, 0.0), 1.0):.0%}",
         "–" if time_s is None else f"{1000 * time_s:.2f}",
         f"{sum(total.dropped.values()):,}",
@@ -223,7 +225,7 @@ def operators_table(summary: Mapping[str, Any]) -> Table:
     table = Table(title="operators", title_justify="left", header_style="bold")
     for name, justify in (("operator", "left"), ("active", "right"), ("processed", "right")):
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
-    for name in ("dropped", "backlog", "et ms", "busy s", "CPU s"):
+    for name in ("dropped", "backlog", "et ms", "busy s", "CPU s", "changes/min"):
         table.add_column(name, justify="right")
     for name, one in summary["operators"].items():
         dropped = ", ".join(f"{cause} {count}" for cause, count in one["dropped"].items()) or "0"
@@ -236,6 +238,7 @@ def operators_table(summary: Mapping[str, Any]) -> Table:
             _shown(one["execution_time_ms"], 2),
             f"{one['busy_s']:.1f}",
             f"{one['cpu_s']:.1f}",
+            _shown(summary.get("changes_per_minute", {}).get(name), 1),
         )
     return table
 

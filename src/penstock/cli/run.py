@@ -16,9 +16,12 @@ import typer
 
 from penstock.cli import options as given
 from penstock.cli.console import clear_errors, console, write_text
+from penstock.cli.ui import Cert, InsecureListen, Key, given_listen
 from penstock.common.checks import positive
 from penstock.common.files import private_folder
 from penstock.errors import InputError
+from penstock.metrics.interval import DEFAULT_TD_S
+from penstock.policy.penstock import LATE, TARGET_MS
 from penstock.workload import Trace, played
 
 if TYPE_CHECKING:
@@ -39,11 +42,14 @@ def run(
     pool: given.Pool = None,
     service_ms: given.ServiceMs = None,
     grouping: given.Grouping = None,
-    policy: Annotated[str | None, typer.Option(help="psps, static:4, static:peak, …; none by default.")] = None,
-    td: given.Td = 5.0,
+    policy: Annotated[str, typer.Option(help="penstock, psps, static:4, …; none only watches.")] = "penstock",
+    late: given.Late = LATE,
+    target_ms: given.TargetMs = TARGET_MS,
+    td: given.Td = DEFAULT_TD_S,
     forecaster: given.Forecaster = None,
     slots: given.Slots = None,
     cooldown: given.Cooldown = 0.0,
+    calendar: given.CalendarText = None,
     warm_up: Annotated[float, typer.Option(help="Seconds to measure execution times before the loop starts.")] = 2.0,
     t_out: given.TOut = None,
     q_size: given.QSize = None,
@@ -54,6 +60,9 @@ def run(
     conf: Annotated[list[str] | None, typer.Option(help="A Spark setting, as KEY=VALUE; may be repeated.")] = None,
     properties_file: Annotated[Path | None, typer.Option(help="Spark settings, a key and a value on a line.")] = None,
     checkpoint_every: Annotated[float, typer.Option(help="Seconds from checkpoint to checkpoint.")] = 10.0,
+    checkpoints: Annotated[
+        str | None, typer.Option(help="Another place for checkpoints and state than the run's folder: s3://bucket/run.")
+    ] = None,
     events: given.EventsFile = None,
     sink: Annotated[
         str | None, typer.Option(help="Where results go: URL of a database, a topic (kafka://…) or a queue (amqp://…).")
@@ -63,6 +72,10 @@ def run(
     resume: Annotated[Path | None, typer.Option(help="Carry on the run in this folder; options as then.")] = None,
     json_file: given.JsonFile = None,
     html: given.HtmlFile = None,
+    ui: Annotated[str | None, typer.Option(metavar="[HOST:]PORT", help="Show it in a browser there.")] = None,
+    cert: Cert = None,
+    key: Key = None,
+    insecure_listen: InsecureListen = False,
 ) -> None:
     """Run a topology on Spark: on a stream of Kafka, under a trace, or at a constant rate."""
     with clear_errors():
@@ -74,6 +87,7 @@ def run(
 
         if workers is not None and cluster is None:
             raise InputError("--workers needs --cluster local or spark://HOST:PORT")
+        shown = given_listen(ui, cert, key, insecure_listen)
         with run_folder(topology, resume) as folder:
             if source and (trace is not None or rate is not None):
                 raise InputError("give one of --source URL, --trace FILE and --rate R")
@@ -96,8 +110,8 @@ def run(
                 t_out_s=t_out,
                 q_size=q_size,
                 checkpoint_every_s=checkpoint_every,
-                report_every_s=min(0.5, td / 8) if td > 0 else 0.5,
                 folder=folder,
+                checkpoints=checkpoints,
                 spark=given.parse_settings(conf, properties_file),
             )
             on = None
@@ -110,16 +124,20 @@ def run(
             run_.check()
             live = Elastic(
                 run_,
-                policy,
+                None if policy == "none" else policy,
                 td_s=td,
                 forecaster=forecaster,
                 slots=slots,
                 cooldown_s=cooldown,
+                late=late,
+                target_ms=target_ms,
+                calendar=calendar,
                 warm_up_s=warm_up,
                 day_s=DAY_S / speedup,
                 store=store or folder / "metrics.db",
                 workers=on,
                 settings={"speedup": speedup, "grouping": grouping, "seed": seed},
+                ui=shown,
             )
         drive(live, topology, json_file, html, duration if source else None)
 
@@ -131,6 +149,8 @@ def trace_of(
     found = given.read_input(trace, rate, duration_s, mean_rate, speedup)
     if found is None:
         raise InputError("give its input with --source URL, --trace FILE or --rate R")
+    if found.note:
+        console.print(f"{found.name}: {found.note}", highlight=False)
     return played(found, mean_rate, speedup, duration_s)
 
 
@@ -172,9 +192,10 @@ def drive(live: Elastic, app: str, json_file: Path | None, html: Path | None, du
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
     with LiveView(console).shown() as view, live:
+        _say_where(live)
         end_s = time.monotonic() + (math.inf if duration_s is None else duration_s)
         try:
-            while not live.wait(0.25) and time.monotonic() < end_s:
+            while not (live.wait(0.25) or live.stopping) and time.monotonic() < end_s:
                 view(live)
         except KeyboardInterrupt:
             live.run.stop_sources()
@@ -182,6 +203,9 @@ def drive(live: Elastic, app: str, json_file: Path | None, html: Path | None, du
         view(live)
     summary = {"app": app, **live.summary()}
     tell(console, summary)
+    if live.stopping:
+        carried_on = "--resume FOLDER carries it on from its savepoint"
+        console.print(f"stopped by order: {carried_on}", highlight=False, soft_wrap=True)
     console.print(f"events, metrics and Spark's log: {live.run.folder}", highlight=False, soft_wrap=True)
     if json_file is not None:
         write_text(json_file, json.dumps(summary, indent=2) + "\n")
@@ -193,3 +217,12 @@ def drive(live: Elastic, app: str, json_file: Path | None, html: Path | None, du
         with closing(live.store):
             write_page(html, run_page(RunReport.from_store(live.store, live.name, summary)))
         console.print(f"report: {html}", highlight=False, soft_wrap=True)
+
+
+def _say_where(live: Elastic) -> None:
+    """Where it is shown, and the token to steer it with."""
+    if live.ui_url is None or live.access is None:
+        return
+    console.print(f"dashboard: {live.ui_url}run/{live.name}", highlight=False, soft_wrap=True)
+    where = f"shown once; penstock ctl finds it in {live.run.folder}"
+    console.print(f"token to steer it: {live.access.token} ({where})", highlight=False, soft_wrap=True)

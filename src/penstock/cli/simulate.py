@@ -55,11 +55,17 @@ OUTPUT = {
 }
 
 
-def with_scenario(name: str, default: str, help: str) -> Callable[[Callable[[Chosen], None]], Command]:
-    """Gives a command the options of a scenario, one for every field that says what it means, and one for policies."""
+def with_scenario(
+    name: str, default: str, help: str, **more: tuple[Any, Any]
+) -> Callable[[Callable[[Chosen], None]], Command]:
+    """Gives a command the options of a scenario, one for every field that says what it means, and one for policies.
+
+    `more` has the types and defaults of those that it has beside these.
+    """
     policy = Annotated[str, typer.Option(help=help)]
     options = {
         name: (policy, default),
+        **more,
         **INPUT,
         **{_name(one): _option(one) for one in given.OF_SCENARIO.values()},
         **OUTPUT,
@@ -128,7 +134,7 @@ def _value(one: Field[Any], text: Any) -> Any:
     return text / 1000 if one.metadata.get("ms") else text
 
 
-@with_scenario("policy", "psps", "psps, static:peak, oracle, ds2, flink:short, keda, …")
+@with_scenario("policy", "penstock", "penstock, psps, static:peak, oracle, ds2, flink:short, keda, …")
 def simulate(chosen: Chosen) -> None:
     """Try a policy on a trace, event by event, without Spark."""
     if chosen["policy"].partition(":")[0] == "e2df" and chosen["levels"] is None:
@@ -136,19 +142,20 @@ def simulate(chosen: Chosen) -> None:
     run_arena(chosen, [chosen["policy"]])
 
 
-def run_arena(chosen: Chosen, policies: str | list[str]) -> None:
-    """Simulate these policies, print and write what came out."""
+def run_arena(chosen: Chosen, policies: str | list[str], jobs: int = 1) -> None:
+    """Simulate these policies in so many processes, print and write what came out."""
     from penstock.report.terminal import results_table, verdict_text
+    from penstock.report.verdict import forecasts
     from penstock.simulator.arena import Arena, ranked  # numba takes its time to load
 
     arena = Arena(scenario_of(chosen), policies)
     console.print(_what(arena), highlight=False)
     with _progress() as watch:
-        results = arena.run(store=chosen["store"], watch=watch)
+        results = arena.run(store=chosen["store"], watch=watch, jobs=jobs)
     shown = ranked(results)
     console.print(results_table(shown, console.width))
     console.print(verdict_text(shown))
-    for line in (*_workers(shown, arena), *_state(shown)):
+    for line in filter(None, (forecasts(shown), *_workers(shown, arena), *_state(shown))):
         console.print(line, highlight=False)
     if chosen["json_file"] is not None:
         write_text(chosen["json_file"], json.dumps([one.as_json() for one in results], indent=2) + "\n")
@@ -160,9 +167,10 @@ def run_arena(chosen: Chosen, policies: str | list[str]) -> None:
 def _what(arena: Arena) -> str:
     trace, scenario = arena.prepared.trace, arena.scenario
     length = f"{trace.duration_s:,.0f} s" if trace.duration_s < 2 * DAY_S else f"{trace.duration_s / DAY_S:,.1f} days"
+    gaps = f"; {trace.note}" if trace.note else ""
     return (
         f"{scenario.name} under {trace.name}: {length}, {trace.events:,.0f} events, mean {trace.mean:,.4g}/s, "
-        f"peak {trace.peak:,.4g}/s; td {scenario.contest.td_s:g} s, actuation {scenario.plant.actuation}"
+        f"peak {trace.peak:,.4g}/s{gaps}; td {scenario.contest.td_s:g} s, actuation {scenario.plant.actuation}"
     )
 
 
@@ -177,6 +185,7 @@ def _workers(results: Sequence[SimulationResult], arena: Arena) -> list[str]:
         f"workers{f' under {one.policy}' if several else ''}: {one.worker_seconds:,.0f} worker-seconds, "
         f"{one.workers_saved:.1%} fewer than {cluster.workers} all the time"
         for one in results
+        if one.worker_seconds is not None  # the oracle needs none
     ]
 
 
@@ -211,7 +220,7 @@ def _progress() -> Iterator[Watch]:
     """A bar for every policy, as it runs."""
     columns = (TextColumn("{task.description:<24}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
-        waiting = progress.add_task("compiling kernels", total=None)
+        waiting = progress.add_task("getting ready", total=None)
         bars: dict[str, Any] = {}
 
         def watch(policy: str, now_s: float, end_s: float) -> None:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -100,7 +101,9 @@ def _what(jobs: Sequence[Job], models: int) -> str:
     rows = {job.history.series: len(job.history.rates) for job in jobs}
     least, most = min(rows.values()), max(rows.values())
     length = f"{most:,} rows" if least == most else f"{least:,} to {most:,} rows"
-    return f"{len(rows):,} series of {length}, {models} models each"
+    missing = sum({job.history.series: int(np.isnan(job.history.rates).sum()) for job in jobs}.values())
+    gaps = f" ({missing:,} are missing)" if missing else ""
+    return f"{len(rows):,} series of {length}{gaps}, {models} models each"
 
 
 @contextmanager

@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from penstock.report.draw import GREY, POLICIES, thinned
-from penstock.simulator.arena import ORACLE, ranked
+from penstock.simulator.arena import ranked
 from penstock.simulator.history import History
 from penstock.simulator.result import SimulationResult
+from penstock.simulator.run import ORACLE
 from penstock.simulator.scenario import Scenario
 
 MOST_LINES = len(POLICIES)

@@ -18,10 +18,10 @@ from penstock.report.arena import ArenaReport
 from penstock.report.draw import BLUE, FAINT, GREEN, GREY, INK
 from penstock.report.page import render
 from penstock.report.text import decimal, percent
-from penstock.report.verdict import verdict
+from penstock.report.verdict import forecasts, verdict
 from penstock.report.workers import simulated_workers, workers_plot
-from penstock.simulator.arena import ORACLE
 from penstock.simulator.result import ON_TIME
+from penstock.simulator.run import ORACLE
 
 ALLOWED = 1 - ON_TIME
 _MARKS: dict[str, dict[str, Any]] = {
@@ -41,6 +41,7 @@ def arena_page(report: ArenaReport) -> str:
         report=report,
         chosen={one.name: value for one, value in options if value not in (one.default, {})},
         verdict=verdict(report.results),
+        forecasts=forecasts(report.results),
         on_time=ON_TIME,
         on_workers=any(one.worker_seconds is not None for one in report.results),
         scatter=None if spots.empty else scatter_plot(spots),

@@ -40,7 +40,7 @@ def forecasts_plot(test: SeriesTest) -> Figure:
     """The rates of the last days in grey, the best forecasts over them; below, how far off each forecast was."""
     shown, end = rows_shown(test), test.split.end
     times_s = np.arange(end - shown, end) * test.series.step_s
-    actual = pd.Series(test.series.rates[end - shown : end], times_s)
+    actual = pd.Series(test.series.measured[end - shown : end], times_s)
     figure, (above, below) = draw.rows([2.9, 1.2], 0.5)
     draw.line(above, actual, color=GREY, linewidth=3.0, alpha=0.55, label="rate")
     for trial, colour in zip(test.ranked, COLOURS, strict=False):

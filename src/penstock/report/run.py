@@ -16,7 +16,18 @@ from penstock.common.checks import is_number
 from penstock.metrics import paper, rows
 from penstock.metrics.store import Store
 
-TABLES = ("intervals", "operators", "forecasts", "decisions", "timetables", "workers", "managers", "pauses", "faults")
+TABLES = (
+    "intervals",
+    "operators",
+    "waiting",
+    "forecasts",
+    "decisions",
+    "timetables",
+    "workers",
+    "managers",
+    "pauses",
+    "faults",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +37,7 @@ class RunReport:
     run: rows.RunRow
     intervals: Sequence[rows.IntervalRow] = ()
     operators: Sequence[rows.OperatorRow] = ()
+    waiting: Sequence[rows.WaitingRow] = ()
     forecasts: Sequence[rows.ForecastRow] = ()
     decisions: Sequence[rows.DecisionRow] = ()
     timetables: Sequence[rows.TimetableRow] = ()

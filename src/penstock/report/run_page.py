@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from itertools import cycle
 from typing import Any
 
@@ -10,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from penstock.metrics.paper import PUBLISHED, SOURCE
-from penstock.metrics.rows import OperatorRow
+from penstock.metrics.rows import OperatorRow, WaitingRow
 from penstock.report import draw
 from penstock.report.draw import BLUE, FAINT, GREEN, INK, PURPLE, VERMILLION
 from penstock.report.page import render
@@ -157,4 +159,8 @@ def _operators(report: RunReport) -> pd.DataFrame:
     for what in ("received", "processed", "dropped"):
         counted = found[f"{what}_sum"]
         found[f"{what}_sum"] = [report.figure("operators", name, what, otherwise=one) for name, one in counted.items()]
-    return found
+    most = rows_frame(WaitingRow, report.waiting).groupby("operator")[["held", "booked", "outside"]].max()
+    minutes = math.fsum(row.interval_s for row in report.intervals) / 60
+    changed = Counter(row.operator for row in report.changes if row.failure is None)
+    found["changes"] = [changed[name] / minutes if minutes > 0 else math.nan for name in found.index]
+    return found.join(most.reindex(found.index, fill_value=0))

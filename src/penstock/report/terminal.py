@@ -13,12 +13,22 @@ from rich.text import Text
 from penstock.forecast.evaluation.contest import YARDSTICK, SeriesTest
 from penstock.report.text import ABSENT, count, decimal, figure, milliseconds, percent
 from penstock.report.verdict import verdict
-from penstock.simulator.arena import ORACLE, ranked
+from penstock.simulator.arena import ranked
 from penstock.simulator.result import SimulationResult
+from penstock.simulator.run import ORACLE
 
 WIDEST = 110
 FORECASTERS = ("sMAPE %", "×best", "×last", "RMSE", "MAE", "fit CPU s", "CPU ms")
-_DISPENSABLE = ["backlog", "proc.", "changes", "dropped", "saved", "p99", "replica-s"]  # the first to go comes first
+_DISPENSABLE = [
+    "backlog",
+    "proc.",
+    "changes",
+    "a min.",
+    "dropped",
+    "saved",
+    "p99",
+    "replica-s",
+]  # the first to go comes first
 
 
 def verdict_text(results: Sequence[SimulationResult]) -> Text:
@@ -36,7 +46,7 @@ def results_table(results: Sequence[SimulationResult], width: int = WIDEST) -> T
         if sum(widths.values()) > most:
             widths.pop(name, None)
     loose = sum(widths.values()) + len(widths) <= most
-    table = _table(list(widths), padding=(0, int(loose), 0, 0))
+    table = plain_table(list(widths), padding=(0, int(loose), 0, 0))
     for one, row in zip(order, rows, strict=True):  # the name as it is, whatever rich would make of its brackets
         shown = Text(row["policy"], style="dim" if one.policy == ORACLE else "")
         table.add_row(shown, *(row[column] for column in [*widths][1:]))
@@ -50,12 +60,14 @@ def _cells(result: SimulationResult) -> dict[str, str]:
         "ok": "✓" if result.meets_target else ABSENT,
         "replica-s": count(result.replica_seconds),
         "×oracle": decimal(result.oracle_ratio, 2),
+        "×bound": decimal(result.hindsight_ratio, 2),
         "saved": percent(result.saved_resources),
         "proc.": percent(result.processed_ratio),
         "mean": milliseconds(latency.get("mean")),
         "p99": milliseconds(latency.get("p99")),
         "late": percent(result.late_ratio),
         "changes": count(result.reconfigurations),
+        "a min.": decimal(sum((result.changes_per_minute or {}).values()), 1),
         "backlog": count(result.max_backlog),
         "dropped": count(sum((result.dropped or {}).values())),
     }
@@ -63,7 +75,7 @@ def _cells(result: SimulationResult) -> dict[str, str]:
 
 def forecasters_table(rows: Mapping[str, Sequence[str]]) -> Table:
     """One row a model, under the first of `FORECASTERS`."""
-    table = _table(["model", *FORECASTERS[: max(map(len, rows.values()), default=0)]])
+    table = plain_table(["model", *FORECASTERS[: max(map(len, rows.values()), default=0)]])
     for model, cells in rows.items():
         table.add_row(Text(model), *cells)
     return table
@@ -98,7 +110,8 @@ def mean_errors(tests: Sequence[SeriesTest]) -> dict[str, float]:
     return dict(sorted(means.items(), key=lambda pair: (math.isnan(pair[1]), pair[1])))
 
 
-def _table(head: Sequence[str], padding: tuple[int, int, int, int] = (0, 1, 0, 1)) -> Table:
+def plain_table(head: Sequence[str], padding: tuple[int, int, int, int] = (0, 1, 0, 1)) -> Table:
+    """A table with names in its first column, and numbers."""
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=padding, pad_edge=False, show_edge=False)
     table.add_column(head[0], overflow="fold")
     for name in head[1:]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.report.text import count, decimal, percent
-from penstock.simulator.arena import ORACLE, ranked
+from penstock.simulator.arena import ranked
 from penstock.simulator.result import ON_TIME, SimulationResult
+from penstock.simulator.run import ORACLE
 
 PEAK = "static:peak"
 
@@ -35,6 +36,18 @@ def verdict(results: Sequence[SimulationResult]) -> list[str]:
     alone = sum(one.policy != ORACLE for one in results) == 1
     lead = f" meets {target}: {cost}" if alone else f" is the cheapest policy that meets {target}: {cost}"
     return ["", best.policy, lead] if not others else ["", best.policy, f"{lead} Next is ", *_second(others[0], best)]
+
+
+def forecasts(results: Sequence[SimulationResult]) -> str:
+    """Who was given whose forecasts, in the order of the ranking; empty where nobody had any."""
+    had: dict[str | None, list[str]] = {}
+    for one in ranked(results):
+        had.setdefault(one.forecaster, []).append(one.policy)
+    none = had.pop(None, [])
+    given = [f"{name} for {', '.join(policies)}" for name, policies in had.items()]
+    return (
+        "Forecasts: " + "; ".join([*given, *([f"none for {', '.join(none)}"] if none else [])]) + "." if given else ""
+    )
 
 
 def compared(ratio: float, what: str) -> str:

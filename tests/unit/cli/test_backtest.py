@@ -61,6 +61,22 @@ def test_the_table_and_the_split_are_shown() -> None:
     assert "mean over 2 series" in words
 
 
+def test_rows_that_are_missing_are_learnt_as_such_and_not_compared(user_folder: Path) -> None:
+    """A file with a gap was refused."""
+    whole = (user_folder / "wave.csv").read_text().splitlines(keepends=True)
+    (user_folder / "gaps.csv").write_text("".join(whole[:50] + whole[53:271] + whole[272:]))
+    models = "last_value,holt_winters,ridge,auto"
+    done = penstock("gaps.csv", "--models", models, "--json", "scores.json", "--html", "page.html")
+    words = " ".join(done.output.split())
+    assert "to test (from row 240); 4 are missing, and not compared; 40/10/10" in words
+    assert "no figures" not in words
+    found = {one["model"]: one["mae"] for one in json.loads(Path("scores.json").read_text())}
+    whole_mae = {one["model"]: one["mae"] for one in scores("wave.csv", "--models", models)}
+    assert found.keys() == whole_mae.keys()
+    assert found["last_value"] == pytest.approx(whole_mae["last_value"], rel=0.1)
+    assert max(found.values()) < 20
+
+
 def test_shares_are_said_where_there_are_too_few_days() -> None:
     assert "40/10/10 are shares of all rows" in " ".join(penstock("wave.csv", "--models", "drift").output.split())
 

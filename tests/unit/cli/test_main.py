@@ -167,7 +167,7 @@ CASES = {
     ),
     "unknown grouping": (
         (*MINE, "--grouping", "random"),
-        "grouping: no such name 'random'; known: shuffle, fields, load_balancing, online_shuffle",
+        "grouping: no such name 'random'; known: shuffle, fields, load_balancing, online_shuffle, pull",
     ),
     "unknown policy": (
         (*TWITTER, "--policy", "hope"),
@@ -206,8 +206,8 @@ CASES = {
     ),
     "no queue": ((*TWITTER, "--q-size", "0"), "q_size must be at least 1; got 0"),
     "no time": ((*TWITTER, "--t-out", "0"), "t_out_s must be above 0; got 0.0"),
-    "too short an interval": ((*TWITTER, "--td", "0.5"), "interval: td must be at least 1 s; got 0.5 s"),
-    "no interval": ((*TWITTER, "--td", "nan"), "interval: td must be at least 1 s; got nan s"),
+    "too short an interval": ((*TWITTER, "--td", "0.1"), "interval: td must be at least 0.2 s; got 0.1 s"),
+    "no interval": ((*TWITTER, "--td", "nan"), "interval: td must be at least 0.2 s; got nan s"),
     "checkpoints too often": (
         (*TWITTER, "--checkpoint-every", "0.5"),
         "checkpoint_every_s must be at least 1; got 0.5",

@@ -110,6 +110,7 @@ def test_ctrl_c_says_that_what_is_in_flight_is_finished_first(
     live.wait.side_effect = [False, KeyboardInterrupt]
     live.summary.return_value = {}
     live.run.folder = tmp_path
+    live.stopping = False
     monkeypatch.setattr(live_module, "LiveView", told)
     monkeypatch.setattr(live_module, "tell", told)
     monkeypatch.setattr("signal.signal", lambda *_: None)

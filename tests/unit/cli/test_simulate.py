@@ -66,12 +66,21 @@ def test_every_field_that_says_what_it_means_is_an_option(command: str) -> None:
     shown = {one.name: one for one in get_command(app).commands[command].params}  # type: ignore[attr-defined]
     told = [one for one in FIELDS_OF_A_SCENARIO if one.metadata.get("help")]
     assert {one.metadata["help"] for one in told} <= {one.help for one in shown.values() if hasattr(one, "help")}
-    assert (shown["td"].default, shown["hop_ms"].default, shown["target_ms"].default) == (5.0, 2.5, 2000.0)
+    assert (shown["td"].default, shown["hop_ms"].default, shown["target_ms"].default) == (1.0, 2.5, 2000.0)
     assert shown["pool"].default is None
 
 
 def penstock(*arguments: str) -> Any:
     return CliRunner().invoke(app, arguments)
+
+
+def test_a_trace_with_a_missing_row_is_played_and_said(user_folder: Path) -> None:
+    (user_folder / "gaps.csv").write_text("time_s,rate\n0,20\n10,20\n20,20\n40,40\n50,40\n")
+    done = penstock("simulate", "my_app:topology", "--trace", "gaps.csv", "--policy", "psps", "--html", "page.html")
+    assert done.exit_code == 0, done.output
+    assert "60 s, 1,700 events" in " ".join(done.output.split())
+    assert "; 1 of 6 steps is missing, and interpolated; td 1 s" in " ".join(done.output.split())
+    assert "1 of 6 steps is missing" in (user_folder / "page.html").read_text()
 
 
 def results(*arguments: str) -> list[dict[str, Any]]:
@@ -89,6 +98,16 @@ def test_simulate_writes_a_list_of_one_object() -> None:
     assert result["processed_ratio"] == 1.0
     assert result["latency_ms"].keys() == {"mean", "p50", "p99"}
     assert result["dropped"] == {}
+
+
+def test_simulate_takes_the_default_policy_and_its_promise() -> None:
+    options = ("--trace", "trace.csv", "--td", "5", "--target-ms", "500")
+    (careful,) = results("simulate", "twitter", *options, "--late", "0.0001")
+    (lax,) = results("simulate", "twitter", *options, "--late", "1")
+    assert careful["policy"] == lax["policy"] == "penstock"
+    assert careful["replica_seconds"] > lax["replica_seconds"]
+    refused = penstock("simulate", "twitter", "--trace", "trace.csv", "--late", "0")
+    assert (refused.exit_code, "late must be above 0; got 0" in refused.output) == (2, True)
 
 
 def test_compare_has_every_policy_once_and_writes_a_page() -> None:
@@ -197,7 +216,7 @@ MISTAKES = {
     ),
     "grouping": (
         (*SIMULATE, "--grouping", "suffle"),
-        "grouping: no such name 'suffle'; known: shuffle, fields, load_balancing, online_shuffle, least_work; "
+        "grouping: no such name 'suffle'; known: shuffle, fields, load_balancing, online_shuffle, pull, least_work; "
         "did you mean 'shuffle'?",
     ),
     "actuation": (
@@ -209,7 +228,7 @@ MISTAKES = {
         (*SIMULATE, "--arrivals", "random"),
         "arrivals: no such name 'random'; known: even, poisson",
     ),
-    "td": ((*SIMULATE, "--td", "0.5"), "interval: td must be at least 1 s; got 0.5 s"),
+    "td": ((*SIMULATE, "--td", "0.1"), "interval: td must be at least 0.2 s; got 0.1 s"),
     "target": ((*SIMULATE, "--target-ms", "0"), "target_s must be above 0; got 0.0"),
     "q_size": ((*SIMULATE, "--q-size", "0"), "q_size must be whole and at least 1; got 0"),
     "hop": ((*SIMULATE, "--hop-ms", "-1"), "hop_s must be at least 0; got -0.001"),

@@ -36,6 +36,7 @@ def result(policy, late=0.0, cost=300.0, **more):
         "processed_ratio": 0.9987,
         "latency_ms": {"mean": 250.0, "p50": 70.0, "p99": 2100.0},
         "oracle_ratio": cost / 200.0,
+        "hindsight_ratio": cost / 160.0,
         "reconfigurations": 12,
         "max_backlog": 345,
         "dropped": {},

@@ -17,7 +17,7 @@ from penstock.report.arena import ArenaReport
 from penstock.report.arena_page import arena_page
 from penstock.report.page import write_page
 from penstock.report.terminal import WIDEST, results_table, verdict_text
-from penstock.report.verdict import verdict
+from penstock.report.verdict import forecasts, verdict
 from penstock.simulator import Scenario, compare, ranked
 from penstock.topology import Topology
 from penstock.workload import constant
@@ -113,12 +113,23 @@ def test_what_is_not_known_comes_last_in_the_ranking():
 
 
 def test_the_table_has_every_figure_of_a_policy(undrawn):
-    dropping = dataclasses.replace(PSPS, dropped={"t_out": 1200, "q_size": 0, "error": 3}, replica_seconds=78230.4)
+    dropped, changes = {"t_out": 1200, "q_size": 0, "error": 3}, {"clean": 1.5, "store": 4.5}
+    dropping = dataclasses.replace(PSPS, dropped=dropped, changes_per_minute=changes, replica_seconds=78230.4)
     shown = words(arena_page(report([dropping])))
     assert (
-        "psps ✓ yes 78,230 1.05× 56.0 % 18.0 % 99.87 % 250 ms 70.0 ms 2.10 s 0.50 % 12 345 1,200 t_out, 3 error"
+        "psps ✓ yes 78,230 1.05× 1.31× 56.0 % 18.0 % 99.87 % "
+        "250 ms 70.0 ms 2.10 s 0.50 % 12 4.5 345 1,200 t_out, 3 error"
     ) in shown
     assert "reconfigurations" in shown
+
+
+def test_page_and_terminal_say_who_had_which_forecast(undrawn):
+    planner = dataclasses.replace(KEDA, policy="cba", forecaster="auto")
+    said = "Forecasts: auto for cba; none for psps."
+    assert forecasts([planner, PSPS]) == said
+    assert said in words(arena_page(report([planner, PSPS])))
+    assert forecasts([PSPS]) == ""
+    assert "Forecasts" not in words(arena_page(report([PSPS])))
 
 
 def test_the_header_says_what_was_played(undrawn):
@@ -204,8 +215,8 @@ def printed(results, width=200):
 def test_the_terminal_has_the_same_ranking_with_marks():
     head, _, *rows = printed(ALL)
     assert head.split() == [
-        *("policy", "ok", "replica-s", "×oracle", "saved", "proc."),
-        *("mean", "p99", "late", "changes", "backlog", "dropped"),
+        *("policy", "ok", "replica-s", "×oracle", "×bound", "saved", "proc."),
+        *("mean", "p99", "late", "changes", "a", "min.", "backlog", "dropped"),
     ]
     assert [row.split()[:2] for row in rows] == [
         ["oracle", "✓"],
@@ -214,7 +225,7 @@ def test_the_terminal_has_the_same_ranking_with_marks():
         ["keda", "–"],
         ["lost", "–"],
     ]
-    shown = "psps ✓ 210 1.05 56.0 % 99.87 % 250 ms 2.10 s 0.50 % 12 345 0"
+    shown = "psps ✓ 210 1.05 1.31 56.0 % 99.87 % 250 ms 2.10 s 0.50 % 12 0.0 345 0"
     assert " ".join(rows[1].split()) == shown
 
 

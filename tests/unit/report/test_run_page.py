@@ -11,7 +11,7 @@ from contextlib import closing
 import pytest
 
 from penstock.errors import InputError
-from penstock.metrics.rows import DecisionRow, FaultRow, IntervalRecord, IntervalRow, OperatorRow, RunRow
+from penstock.metrics.rows import DecisionRow, FaultRow, IntervalRecord, IntervalRow, OperatorRow, RunRow, WaitingRow
 from penstock.metrics.store import Store
 from penstock.report.page import MOST_ROWS, write_page
 from penstock.report.run import RunReport
@@ -126,10 +126,10 @@ def test_faults_are_listed_with_how_long_events_stood_still():
 
 def test_totals_of_operators_come_from_the_summary_where_it_has_them():
     rows = [OPERATOR, dataclasses.replace(OPERATOR, number=2, backlog=0, replicas=2)]
-    report = RunReport(
-        run=RUN, operators=rows, summary={"operators": {"clean": {"received": 240, "dropped": {"q": 7}}}}
-    )
-    assert "clean 240 190 7 5 0 3.0 2–4 of 8 50.0 % 10.0 ms" in words(run_page(report))
+    waiting = [WaitingRow(number=n, operator="clean", held=3 - n, booked=n, outside=0) for n in (1, 2)]
+    summary = {"operators": {"clean": {"received": 240, "dropped": {"q": 7}}}}
+    report = RunReport(run=RUN, operators=rows, waiting=waiting, summary=summary)
+    assert "clean 240 190 7 5 2, 2, 0 0 3.0 2–4 of 8 – 50.0 % 10.0 ms" in words(run_page(report))
 
 
 def test_names_are_escaped():
@@ -171,7 +171,7 @@ def test_numbers_that_are_missing_leave_dashes():
     unknown = dataclasses.replace(OPERATOR, busy_share=math.nan, execution_time_s=None)
     shown = words(run_page(RunReport(run=RUN, intervals=[dataclasses.replace(INTERVAL, **lost)], operators=[unknown])))
     assert "Processed ratio –" in shown
-    assert "4–4 of 8 – –" in shown
+    assert "4–4 of 8 0.0 – –" in shown
 
 
 def test_without_a_summary_the_metrics_come_from_the_intervals():

@@ -1,0 +1,153 @@
+"""`penstock.toml`: the options of commands in a file; and `penstock config`, which checks and shows it."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin
+
+import msgspec
+import typer
+
+from penstock.cli.console import clear_errors, console
+from penstock.common.names import hint, one_of
+from penstock.common.secrets import masked_url
+from penstock.errors import InputError
+
+FILE = "penstock.toml"
+ENVIRONMENT = "PENSTOCK_CONFIG"  # names another file
+JOINED = {"calendar": "; ", "regions": ";"}  # how several texts become one; else with commas
+
+config = typer.Typer(no_args_is_help=True, help=f"Check and show {FILE}.")
+Place = Annotated[Path | None, typer.Argument(metavar="FILE", help=f"{FILE} of this folder by default.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """A file's options: by command, and within it by the names of its parameters."""
+
+    path: Path
+    commands: Mapping[str, Mapping[str, Any]]
+
+
+def found_config() -> Path | None:
+    """The file that counts here: the one that the environment names, or this folder's, if there is one."""
+    if named := os.environ.get(ENVIRONMENT):
+        return Path(named)
+    return Path(FILE) if Path(FILE).is_file() else None
+
+
+def read_config(path: Path, commands: Mapping[str, Any]) -> Configured:
+    """The file, with every key known and every value of its type; an InputError names the nearest right key."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path}: must be a file in TOML; {error}") from error
+    known = {name: one for name, one in commands.items() if not hasattr(one, "commands")}
+    for name in tables:
+        one_of(f"{path}, table", name, known)
+    return Configured(path, {name: _read(path, known[name], table) for name, table in tables.items()})
+
+
+def _read(path: Path, command: Any, table: object) -> dict[str, Any]:
+    """One command's table."""
+    place = f"{path}: [{command.name}]"
+    if not isinstance(table, dict):
+        raise InputError(f"{path}: must be tables of options, one for each command; got {command.name} = {table!r}")
+    known = {_key(one): one for one in command.params if _key(one) != "help"}
+    types, values = _types(command), dict[str, object]()
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        if name not in known:
+            raise InputError(f"{place}: no such key {key!r}; known: {', '.join(sorted(known))}{hint(name, known)}")
+        values[name] = _text(name, types[known[name].name], value)
+    fields = [(name, types[known[name].name]) for name in values]
+    try:
+        msgspec.convert(values, msgspec.defstruct("Options", fields))
+    except msgspec.ValidationError as error:
+        raise InputError(f"{place}: {str(error).replace(' - at `$.', ', at `')}") from None
+    return {str(known[name].name): value for name, value in values.items()}
+
+
+def _key(parameter: Any) -> str:
+    """What an option is called in the file: `target_ms` for `--target-ms`."""
+    named = next((one for one in parameter.opts if one.startswith("--")), parameter.name or "")
+    return named.lstrip("-").replace("-", "_")
+
+
+def _types(command: Any) -> dict[str, Any]:
+    """What each parameter is in TOML, by the annotations of the command's function; a path is a text."""
+    signature = inspect.signature(command.callback, eval_str=True)
+    return {name: _plain(one.annotation) for name, one in signature.parameters.items()}
+
+
+def _plain(annotation: Any) -> Any:
+    """`Annotated[float | None, Option(…)]` is `float`.
+
+    >>> _plain(Annotated[Path | None, "a file"]), _plain(list[str] | None)
+    (<class 'str'>, list[str])
+    """
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    choices = [one for one in get_args(annotation) if one is not type(None)]
+    if type(None) in get_args(annotation) and choices:
+        annotation = choices[0]
+    return str if annotation is Path else annotation
+
+
+def _text(name: str, kind: Any, value: object) -> object:
+    """A table or a list where the command line has one text: `{clean = 4}` is `clean=4`."""
+    if kind is not str:
+        return value
+    if isinstance(value, dict):
+        return ",".join(f"{key}={one}" for key, one in value.items())
+    if isinstance(value, list):
+        return JOINED.get(name, ",").join(map(str, value))
+    return value
+
+
+@config.command()
+def check(context: typer.Context, file: Place = None) -> None:
+    """Say whether the file is right; if not, what is wrong with it, and where."""
+    with clear_errors():
+        found = read_config(_there(file), _commands(context))
+        told = ", ".join(f"{name} ({len(options)})" for name, options in found.commands.items()) or "nothing"
+        console.print(f"{found.path}: right; has options of {told}", highlight=False, soft_wrap=True)
+
+
+@config.command()
+def show(context: typer.Context, file: Place = None) -> None:
+    """All options of the commands that the file has, with their values; * for those of the file."""
+    with clear_errors():
+        commands = _commands(context)
+        found = read_config(_there(file), commands)
+        for name, given in found.commands.items():
+            typer.echo(f"[{name}]")
+            for one in commands[name].params:
+                if _key(one) == "help":
+                    continue
+                value = given.get(str(one.name), one.default)
+                shown = "" if value is None or "UNSET" in repr(value) else _masked(value)
+                typer.echo(f"{'*' if one.name in given else ' '} {_key(one)} = {shown}")
+
+
+def _there(file: Path | None) -> Path:
+    found = file or found_config()
+    if found is None:
+        raise InputError(f"no {FILE} in this folder; name one, or set {ENVIRONMENT}")
+    return found
+
+
+def _commands(context: typer.Context) -> dict[str, Any]:
+    commands: dict[str, Any] = vars(context.find_root().command)["commands"]
+    return commands
+
+
+def _masked(value: object) -> str:
+    """A value without the passwords in its URLs."""
+    several = value if isinstance(value, (list, tuple)) else [value]
+    return ", ".join(masked_url(str(one)) if "://" in str(one) else str(one) for one in several)
