@@ -3,7 +3,10 @@
 BIN := .venv/bin
 READY := .venv/.ready
 PYTEST := $(BIN)/python -m pytest -q
-BENCHMARKS := $(filter-out %_scenarios.py %_stage.py %/rounds.py benchmarks/faults_%,$(wildcard benchmarks/*.py))
+CLASSES := .venv/spark-classes.jsa
+LIGHT_JVM := -XX:SharedArchiveFile='$(CURDIR)/$(CLASSES)' -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xlog:disable
+LONG := benchmarks/soak.py  # an hour
+BENCHMARKS := $(filter-out $(LONG) %_scenarios.py %_stage.py %/rounds.py benchmarks/faults_%,$(wildcard benchmarks/*.py))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -17,6 +20,9 @@ setup: $(READY)  ## make .venv with the package and all tools, at pinned version
 $(READY): pyproject.toml constraints.txt scripts/setup.sh scripts/common.sh
 	@scripts/setup.sh
 	@touch $@
+
+$(CLASSES): $(READY) scripts/spark_classes.py  # JVMs start in half the time with it, and without it where Java cannot
+	@echo "keeping Spark's classes for the JVMs of tests"; $(BIN)/python scripts/spark_classes.py $@ || true; touch $@
 
 java:  ## make sure that there is a Java runtime for Spark
 	@scripts/java.sh
@@ -45,8 +51,8 @@ format: $(READY)  ## let ruff put the code into form
 unit: $(READY) services  ## tests without Spark, and the examples in docstrings
 	$(PYTEST) -n auto --doctest-modules src experiments tests/unit
 
-live: $(READY) java services  ## all tests on Spark, two at a time: they wait more than they work
-	$(PYTEST) -n 2 --dist worksteal tests/spark tests/e2e
+live: $(READY) java services $(CLASSES)  ## all tests on Spark, two at a time: they wait more than they work
+	JAVA_TOOL_OPTIONS="$(LIGHT_JVM)" $(PYTEST) -n 2 --dist worksteal tests/spark tests/e2e
 
 spark: $(READY) java  ## tests of the engine on Spark
 	$(PYTEST) tests/spark
@@ -54,7 +60,7 @@ spark: $(READY) java  ## tests of the engine on Spark
 e2e: $(READY) java services  ## whole runs, faults included
 	$(PYTEST) tests/e2e
 
-bench: $(READY) java  ## all benchmarks, one after another
+bench: $(READY) java  ## all benchmarks but the soak, one after another
 	@set -e; for file in $(BENCHMARKS); do echo "== $$file"; $(BIN)/python $$file; done
 
 experiments: $(READY)  ## the papers' evaluation in the simulator: out/experiments.html and .json
@@ -65,5 +71,5 @@ docs: $(READY)  ## the documents as a site in site/, links checked
 	@echo "site/index.html"
 
 clean:  ## remove .venv, caches and what runs left behind
-	rm -rf .venv .bench-venv .kafka out dist site .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .bench-venv .kafka .s3 out dist site .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks examples experiments -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -13,6 +13,7 @@ from .services import broker as rabbitmq
 from .services import browser as chromium
 from .services import database as postgresql
 from .services import kafka as apache
+from .services import s3
 
 # A busy machine makes single examples slow: no time limit for them.
 settings.register_profile("penstock", deadline=None)
@@ -56,6 +57,22 @@ def database() -> Iterator[postgresql.Database]:
         yield one
     finally:
         one.stop()
+
+
+@pytest.fixture(scope="session")
+def object_store() -> Iterator[s3.ObjectStore]:
+    """An S3; its login is in the environment."""
+    if s3.python() is None:
+        pytest.skip("moto is not installed")
+    one = s3.ObjectStore()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in s3.LOGIN.items():
+            patch.setenv(name, value)
+        try:
+            one.start()
+            yield one
+        finally:
+            one.stop()
 
 
 @pytest.fixture

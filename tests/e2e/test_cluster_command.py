@@ -8,9 +8,6 @@ import sys
 from pathlib import Path
 
 import psutil
-import pytest
-
-pytestmark = pytest.mark.timeout(200)
 
 
 def penstock(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import sqlite3
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,7 @@ from penstock.sinks import DatabaseSink
 from penstock.sources import TraceSource
 from penstock.topology import Topology
 from penstock.workload import constant
-
-pytestmark = pytest.mark.timeout(280)
+from tests.waiting import LONG_S, until
 
 
 def topology(database: Path, pool: int) -> Topology:
@@ -91,13 +89,10 @@ def test_a_killed_worker_is_recovered_and_the_database_holds_every_event_once(tm
     tweets = find_app("complex").payloads(PayloadOptions())
     count, rate = 3000, 250.0
     with Run(topology(database, pool=2), TraceSource(constant(rate, count / rate), tweets)) as run:
-        deadline = time.monotonic() + 60
-        while run.counters().operators["store"].total.processed < 500:
-            assert time.monotonic() < deadline, "fewer than 500 events were stored in time"
-            time.sleep(0.1)
+        until(lambda: run.counters().operators["store"].total.processed >= 500)
         victim = run.places()["sentiment", 0].pid
         os.kill(victim, signal.SIGKILL)
-        assert run.wait(150)
+        assert run.wait(LONG_S)
         counters = run.fresh_counters()
     ids, events = found(database)
     assert counters.restarts >= 1

@@ -9,7 +9,6 @@ import pytest
 
 from tests.examples import PROGRAMS, printed, promised
 
-pytestmark = pytest.mark.timeout(180)
 WITHOUT_SPARK = {"arena"}  # tests/unit/test_examples.py runs it
 VARYING = {"policy"}  # when an interval ends is not known to the event
 

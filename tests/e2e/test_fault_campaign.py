@@ -8,10 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytestmark = pytest.mark.timeout(600)
-
 CAMPAIGN = Path(__file__).parents[2] / "benchmarks/faults.py"
 FAULTS = ("lost", "repeated", "uninvited", "gaps", "twice", "out_of_order", "wrong_final")
 

@@ -7,10 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-pytestmark = pytest.mark.timeout(400)
-
 POOLS = ["--pool", "split=2,counter=2,consumer=2"]
 
 

@@ -10,8 +10,6 @@ import pytest
 
 from tests.services.kafka import java
 
-pytestmark = pytest.mark.timeout(600)
-
 SCENE = Path(__file__).parents[2] / "benchmarks/history.py"
 
 

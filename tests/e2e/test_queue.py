@@ -22,6 +22,7 @@ from penstock.sinks.amqp import AmqpQueue
 from penstock.sinks.queue import QueueSink
 from penstock.sources import TraceSource
 from penstock.workload import constant
+from tests.waiting import LONG_S, until
 
 from ..services import free_port
 from ..services.broker import START_S, Broker
@@ -199,7 +200,7 @@ def test_the_word_count_on_spark_publishes_every_count(broker: Broker) -> None:
         )
         flow = find_app("wordcount").build(options)
         with Run(flow, TraceSource(constant(100.0, 6.0), sentences), replicas={"consumer": 2}) as run:
-            assert run.wait(200)
+            assert run.wait(LONG_S)
             counters = run.fresh_counters()
         assert proxy.cut == 2
     found = {(about.app_id, about.message_id): json.loads(body) for about, body in taken(broker, "consumer")}
@@ -211,10 +212,3 @@ def test_the_word_count_on_spark_publishes_every_count(broker: Broker) -> None:
 
 def events_of(call: int) -> dict[str, bytes]:
     return {f"{call}.{n}": b"%d" % n for n in range(50)}
-
-
-def until(done: Any) -> None:
-    deadline_s = time.monotonic() + 30
-    while not done():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.005)

@@ -16,8 +16,6 @@ import pytest
 
 from penstock.sinks import collected
 
-pytestmark = pytest.mark.timeout(600)
-
 Start = Callable[[int, int, str], "subprocess.Popen[bytes]"]
 DRIVER = Path(__file__).with_name("words_driver.py")
 
@@ -50,7 +48,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def await_stored(folder: Path, wanted: int, driver: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + 300
     while sum(1 for _ in collected(folder / "sink")) < wanted:
         assert driver.poll() is None, driver.communicate()[0].decode()
         assert time.monotonic() < deadline, f"fewer than {wanted} events were stored in time"

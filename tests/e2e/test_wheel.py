@@ -65,6 +65,8 @@ def test_commands_and_pages_work(installed: Installed) -> None:
     installed.penstock("simulate", "dns", *brief, "--store", "run.db", "--json", "simulated.json")
     installed.penstock("report", "run.db", "--html", "run.html")
     installed.penstock("compare", "twitter", *brief, "--policies", "psps,static:2", "--html", "arena.html")
+    pages = "from penstock.ui.app import STATIC; print(sorted(one.suffix for one in STATIC.glob('run.*')))"
+    assert installed.python(pages) == "['.html', '.js']\n"
     folder = installed.wheel.parent
     assert json.loads((folder / "simulated.json").read_text())[0]["events"] == 7200
     assert "data:image" in (folder / "run.html").read_text()

@@ -1,13 +1,15 @@
 """A driver in a process of its own: counts Zipf words, and changes the replicas of the counter all the time.
 
-    words_driver.py FOLDER SINK EVENTS RATE MODE
+    words_driver.py FOLDER SINK EVENTS RATE MODE [CHECKPOINTS]
 
 Started again on the same folder, it carries the run on. In micro-batch mode the words are the rows of a DataFrame, from
-a folder of files.
+a folder of files. With a URI for CHECKPOINTS, state and checkpoints are there, and the sink is a table that shows
+what is committed.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 import time
@@ -20,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
 from penstock.engine.session import OWN
-from penstock.sinks import CollectSink, collected
+from penstock.sinks import CollectSink, DatabaseSink, collected
 from penstock.sources import TraceSource
 from penstock.topology import Topology
 from penstock.workload import constant
@@ -43,11 +45,12 @@ def count(event: dict[str, Any], state: dict[str, int]) -> dict[str, Any]:
     return {"word": event["word"], "count": state["count"]}
 
 
-def topology(sink: Path) -> Topology:
+def topology(sink: Path, committed: bool = False) -> Topology:
     words = Topology("words", pool=2)
     longer = words.operator("lengthen", lengthen, inputs=words.source("words"))
     counts = words.operator("count", count, inputs=longer, key="word", pool=4, key_groups=32)
-    words.operator("end", CollectSink(sink), inputs=counts)
+    store = DatabaseSink(f"sqlite:///{sink}", level="committed") if committed else CollectSink(sink)
+    words.operator("end", store, inputs=counts)
     return words
 
 
@@ -66,6 +69,7 @@ def rows(words: list[str], at_once: int, folder: Path, spark: SparkSession) -> D
 
 
 def session() -> SparkSession:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers need Penstock, too
     builder = SparkSession.builder.master("local[8]")
     for key, value in OWN.items():
         builder = builder.config(key, value)
@@ -80,12 +84,13 @@ def ended(run: Run, mode: str, sink: Path, events: int) -> bool:
     return len(dict(collected(sink))) >= events
 
 
-def main(folder: str, sink: str, events: str, rate: str, mode: str) -> None:
+def main(folder: str, sink: str, events: str, rate: str, mode: str, checkpoints: str | None = None) -> None:
     words, spark = zipf_words(int(events)), session() if mode == "microbatch" else None
     kept = Path(folder).with_name("words")
     source = trace(words, float(rate)) if spark is None else rows(words, int(rate), kept, spark)
-    options = RunOptions(folder=Path(folder), mode=mode, checkpoint_every_s=5)
-    with Run(topology(Path(sink)), source, replicas={"lengthen": 2}, options=options, spark=spark) as run:
+    options = RunOptions(folder=Path(folder), mode=mode, checkpoint_every_s=5, checkpoints=checkpoints)
+    flow = topology(Path(sink), committed=checkpoints is not None)
+    with Run(flow, source, replicas={"lengthen": 2}, options=options, spark=spark) as run:
         for replicas in cycle(CHANGES):
             if ended(run, mode, Path(sink), int(events)):
                 break

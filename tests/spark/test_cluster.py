@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
-import pytest
 
 from penstock.control.managers.infrastructure_manager import InfrastructureRules
 from penstock.control.managers.region_manager import RegionRules
@@ -26,21 +23,20 @@ from penstock.sinks import CollectSink, collected
 from penstock.sources import TraceSource
 from penstock.topology import Topology
 from penstock.workload import constant
+from tests.waiting import LONG_S, until
 
-pytestmark = pytest.mark.timeout(600)
-
-RATE, LONG_S = 60.0, 600.0  # far longer than the test, which ends when it has seen what it wants
-
-
-def passed(event: dict[str, Any]) -> dict[str, Any]:
-    return event
+RATE, TRACE_S = 60.0, 900.0  # far longer than the test, which ends when it has seen what it wants
 
 
-def until(true: Callable[[], object], timeout_s: float = 120.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not true():
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.2)
+class Passed:
+    """Large enough to travel as a file, also to workers that come later."""
+
+    def __init__(self) -> None:
+        self.table = [f"{n:07}" for n in range(20_000)]
+
+    def process(self, event: dict[str, Any]) -> dict[str, Any]:
+        assert self.table[-1] == "0019999"
+        return event
 
 
 def two_levels(workers: ClusterWorkers, run: Run) -> TwoLevels:
@@ -55,9 +51,9 @@ def two_levels(workers: ClusterWorkers, run: Run) -> TwoLevels:
 
 def test_workers_come_and_go_and_die_while_events_flow(collected_in: Path, tmp_path: Path) -> None:
     topology = Topology("clustered", pool=3)
-    first = topology.operator("first", passed, inputs=topology.source("numbers"))
+    first = topology.operator("first", Passed(), inputs=topology.source("numbers"))
     topology.operator("end", CollectSink(collected_in), inputs=first)
-    source = TraceSource(constant(RATE, LONG_S), [{}])
+    source = TraceSource(constant(RATE, TRACE_S), [{}])
     with StandaloneCluster(tmp_path / "cluster", StandaloneOptions(cores=16)) as cluster:
         await_workers(cluster, 2)
         pids = [cluster.pid(worker.name) for worker in cluster.list()]
@@ -102,7 +98,7 @@ def test_workers_come_and_go_and_die_while_events_flow(collected_in: Path, tmp_p
             assert "worker-4 leaves: " in str(workers.failed)
             assert [worker.state for worker in workers.list()] == [WorkerState.AVAILABLE] * 2
             run.stop_sources()
-            assert run.wait_drained(100)
+            assert run.wait_drained(LONG_S)
             counters, pauses = run.fresh_counters(), workers.pauses
     numbers = {int(event_id) for event_id, _ in collected(collected_in)}
     assert numbers == set(range(counters.sources["numbers"]))

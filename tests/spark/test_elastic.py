@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,8 +18,7 @@ from pyspark.sql import SparkSession
 import penstock
 from penstock.metrics.snapshot import Snapshot
 from penstock.metrics.store import Store
-
-pytestmark = pytest.mark.timeout(180)
+from tests.waiting import LONG_S, until
 
 
 def same(event: dict[str, int]) -> dict[str, int]:
@@ -56,7 +58,7 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
 def test_a_policy_of_ones_own_in_a_session_of_ones_own(session: SparkSession, tmp_path: Path) -> None:
     run = penstock.Run(chain(tmp_path / "out"), numbers(1200, rate=200), spark=session)
     with penstock.Elastic(run, Growing(), td_s=1.0, warm_up_s=1.0, store=tmp_path / "metrics.db") as live:
-        assert live.wait(60)
+        assert live.wait(LONG_S)
     assert session.range(5).count() == 5  # the session is still the user's
     summary = live.summary()
     assert (summary["events"], summary["processed"], summary["dropped"]) == (1200, 1200, {})
@@ -70,21 +72,40 @@ def test_a_policy_of_ones_own_in_a_session_of_ones_own(session: SparkSession, tm
     assert any("always more" in reason for reason in reasons)
 
 
+def read(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return str(answer.read().decode())
+
+
+def test_a_run_is_shown_while_it_goes_on(session: SparkSession, tmp_path: Path) -> None:
+    run = penstock.Run(chain(tmp_path / "out"), numbers(2000, rate=100), spark=session)
+    store = tmp_path / "metrics.db"
+    with penstock.Elastic(run, "static:2", td_s=0.5, warm_up_s=0.5, store=store, ui="0") as live:
+        deadline = time.monotonic() + 300
+        while not (shown := json.loads(read(f"{live.ui_url}api/runs/{live.name}")))["series"]["numbers"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert {one["operator"] for one in shown["moment"]["operators"]} == {"first", "end"}
+        told = read(f"{live.ui_url}metrics")
+        assert f'penstock_run_info{{policy="static:2",run="{live.name}",topology="chain"}} 1.0' in told
+        assert 'penstock_replicas{operator="first"} 2.0' in told
+        assert live.wait(LONG_S)
+        assert 'penstock_events_processed_total{operator="end"} 2000.0' in read(f"{live.ui_url}metrics")
+    with pytest.raises(urllib.error.URLError):
+        read(str(live.ui_url))
+
+
 def test_a_run_that_was_there_before_goes_on_without_it(session: SparkSession, tmp_path: Path) -> None:
     run = penstock.Run(chain(tmp_path / "out"), numbers(100_000, rate=100), replicas={"end": 2}, spark=session)
     with run:
         with penstock.Elastic(run, "static:2", td_s=1.0, warm_up_s=0.5) as live:
-            deadline = time.monotonic() + 30
-            while len(run.active["first"]) < 2 and time.monotonic() < deadline:
-                time.sleep(0.1)
+            until(lambda: len(run.active["first"]) == 2)
         assert run.active == {"first": (0, 1), "end": (0, 1)}
         before = live.counters().operators["end"].total.processed
         assert live.summary()["operators"]["end"]["processed"] == before  # as it was when the loop ended
-        while run.counters().operators["end"].total.processed <= before:
-            assert time.monotonic() < deadline, "the run ended with the loop"
-            time.sleep(0.1)
+        until(lambda: run.counters().operators["end"].total.processed > before, lambda: "the run ended with the loop")
         run.stop_sources()
-        assert run.wait_drained(30)
+        assert run.wait_drained(LONG_S)
 
 
 SUBMITTED = """
@@ -93,7 +114,7 @@ topology = penstock.Topology("mine", pool=2)
 topology.operator("end", len, inputs=topology.source("numbers"))
 source = penstock.TraceSource(penstock.constant(100, duration_s=1), [{"n": 1}])
 with penstock.Run(topology, source) as run:
-    assert run.wait(60)
+    assert run.wait(300)
     print("master", run.spark.sparkContext.master, "processed", run.counters().operators["end"].total.processed)
 """
 
@@ -109,5 +130,5 @@ def test_what_spark_submit_was_told_is_not_overridden(tmp_path: Path) -> None:
     paths = (str(Path(penstock.__file__).parents[1]), os.environ.get("PYTHONPATH"))
     here["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     command = [str(submit), "--master", "local[23]", str(script)]
-    done = subprocess.run(command, capture_output=True, text=True, env=here, timeout=150, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=here, timeout=300, check=False)
     assert "master local[23] processed 100" in done.stdout, done.stderr[-2000:]

@@ -21,15 +21,7 @@ from penstock.infra.cluster_workers import await_workers
 from penstock.infra.executors import SETTINGS, Executors
 from penstock.infra.standalone import StandaloneCluster, StandaloneOptions
 from penstock.infra.worker import executor_here
-
-pytestmark = pytest.mark.timeout(300)
-
-
-def until(true: Callable[[], object], timeout_s: float = 60.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not true():
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.1)
+from tests.waiting import until
 
 
 def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -16,8 +16,7 @@ from penstock.engine.run import Run
 from penstock.engine.session import OWN
 from penstock.sinks import CollectSink, collected
 from penstock.topology import Topology
-
-pytestmark = pytest.mark.timeout(300)
+from tests.waiting import LONG_S
 
 
 def double(event: dict[str, Any]) -> dict[str, Any]:
@@ -51,7 +50,7 @@ def numbers(spark: SparkSession, folder: Path, count: int, at_once: int) -> Data
 
 
 def await_processed(run: Run, count: int) -> None:
-    deadline = time.monotonic() + 150
+    deadline = time.monotonic() + 300
     while run.counters().operators["end"].total.processed < count:
         assert time.monotonic() < deadline
         time.sleep(0.2)
@@ -78,7 +77,7 @@ def test_spark_s_own_rate_source(collected_in: Path, spark: SparkSession) -> Non
     rows = spark.readStream.format("rate").option("rowsPerSecond", 100).load()
     run = Run(chain(collected_in), rows, options=RunOptions(mode="microbatch"), spark=spark).start()
     await_processed(run, 500)
-    assert run.stop(60)
+    assert run.stop(LONG_S)
     processed = run.counters().operators["end"].total.processed
     got = collected(collected_in)
     assert len(got) == processed >= 500

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sqlite3
 from collections import Counter
 from pathlib import Path
@@ -18,8 +20,7 @@ from penstock.sources import TraceSource
 from penstock.sources.base import Undecoded
 from penstock.topology import Topology
 from penstock.workload import constant
-
-pytestmark = pytest.mark.timeout(180)
+from tests.waiting import LONG_S
 
 COUNT = 600
 
@@ -76,7 +77,7 @@ def test_whatever_fails_is_a_dead_letter_once(tmp_path: Path, collected_in: Path
     topology.operator("end", CollectSink(collected_in), inputs=counted)
     topology.dead_letters(DatabaseSink(database, "letters"))
     with Run(topology, orders()) as run:
-        assert run.wait(90)
+        assert run.wait(LONG_S)
         counters = run.fresh_counters()
     failed = COUNT // 20
     assert counters.source_dropped == {"orders": {"dead_letter": failed}}
@@ -135,9 +136,27 @@ def test_an_event_that_fails_twice_in_the_same_way_ends_the_run() -> None:
     numbers = TraceSource(constant(100.0, 2.0), [{"n": n} for n in range(200)])
     run = Run(topology, numbers)
     with pytest.raises(EngineError) as caught, run:
-        run.wait(90)
+        run.wait(LONG_S)
     assert str(caught.value).startswith(
         f"an event failed in the same way each time: {operator}: ValueError: seventy is not for me; "
         "on event 70: {'n': 70}"
     )
     assert run.counters().restarts == 1
+
+
+def crash(event: dict[str, int]) -> dict[str, int]:
+    if event["n"] == 41:
+        os.kill(os.getpid(), signal.SIGKILL)  # as a library that breaks memory, or takes all of it
+    return event
+
+
+def test_an_event_that_ends_its_process_each_time_is_found_and_left_out(collected_in: Path) -> None:
+    """The run was started again for ever."""
+    topology = Topology("crashing", pool=2)
+    risky = topology.operator("risky", crash, inputs=topology.source("numbers"), on_error="drop")
+    topology.operator("end", CollectSink(collected_in), inputs=risky)
+    with Run(topology, TraceSource(constant(50.0, 2.0), [{"n": n} for n in range(100)])) as run:
+        assert run.wait(LONG_S)
+        counters = run.counters()
+    assert counters.operators["risky"].total.dropped == {"error": 1}
+    assert {str(n) for n in range(100)} - dict(collected(collected_in)).keys() == {"41"}

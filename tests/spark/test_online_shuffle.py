@@ -5,11 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
@@ -17,8 +14,7 @@ from penstock.sinks import CollectSink, collected
 from penstock.sources import TraceSource
 from penstock.topology import Topology
 from penstock.workload import constant
-
-pytestmark = pytest.mark.timeout(240)
+from tests.waiting import LONG_S, until
 
 RATE = 250.0
 LONGEST_MS = 12
@@ -43,14 +39,7 @@ def sensitive(folder: Path) -> Topology:
 
 def values() -> TraceSource:
     """Three quick ones, then a slow one; far longer than any test, which ends when it has seen what it wants."""
-    return TraceSource(constant(RATE, 200.0), [{"value": LONGEST_MS if n % 4 == 3 else 1} for n in range(4000)])
-
-
-def until(true: Callable[[], bool], run: Run, timeout_s: float = 60.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not true():
-        assert time.monotonic() < deadline, run.online_states()
-        time.sleep(0.05)
+    return TraceSource(constant(RATE, 900.0), [{"value": LONGEST_MS if n % 4 == 3 else 1} for n in range(4000)])
 
 
 def runs(states: States) -> bool:
@@ -70,7 +59,7 @@ def entered(run: Run) -> int:
 def end(run: Run) -> int:
     """Let no more events in and wait for those that are; how many there were."""
     run.stop_sources()
-    assert run.wait_drained(90)
+    assert run.wait_drained(LONG_S)
     return run.fresh_counters().sources["values"]
 
 
@@ -78,16 +67,16 @@ def test_senders_learn_while_replicas_change(collected_in: Path) -> None:
     """2 replicas, then 4, then 3 others, over several checkpoints and a cut: every event arrives once."""
     options = RunOptions(checkpoint_every_s=2)
     with Run(sensitive(collected_in), values(), replicas={"bolt": 2, "end": 2}, options=options) as run:
-        until(lambda: runs(run.online_states()), run)
+        until(lambda: runs(run.online_states()), run.online_states)
         run.set_replicas("bolt", 4)
         time.sleep(2)
-        until(lambda: learnt(run.online_states()), run)
+        until(lambda: learnt(run.online_states()), run.online_states)
         run.cut_channel(True)
         time.sleep(2)
         run.cut_channel(False)
         run.set_replicas("bolt", [1, 2, 3])
-        until(lambda: run.checkpoint_status().committed >= 3, run)
-        until(lambda: learnt(run.online_states()), run)
+        until(lambda: run.checkpoint_status().committed >= 3, run.online_states)
+        until(lambda: learnt(run.online_states()), run.online_states)
         count = end(run)
         counters = run.fresh_counters()
     assert sorted(int(event_id) for event_id, _ in collected(collected_in)) == list(range(count))
@@ -99,11 +88,11 @@ def test_senders_learn_while_replicas_change(collected_in: Path) -> None:
 def test_senders_learn_again_after_a_worker_was_killed(collected_in: Path) -> None:
     """The query starts anew; senders begin with the sketches of before, and no event is lost."""
     with Run(sensitive(collected_in), values(), replicas={"bolt": 3, "end": 1}) as run:
-        until(lambda: runs(run.online_states()), run)
+        until(lambda: runs(run.online_states()), run.online_states)
         os.kill(run.places()["bolt", 1].pid, signal.SIGKILL)
-        until(lambda: run.counters().restarts > 0, run)
+        until(lambda: run.counters().restarts > 0, run.online_states)
         before = entered(run)
-        until(lambda: entered(run) > before + 500 and learnt(run.online_states()), run)
+        until(lambda: entered(run) > before + 500 and learnt(run.online_states()), run.online_states)
         count = end(run)
         counters = run.fresh_counters()
     assert {int(event_id) for event_id, _ in collected(collected_in)} == set(range(count))
@@ -113,8 +102,8 @@ def test_senders_learn_again_after_a_worker_was_killed(collected_in: Path) -> No
 def test_the_slow_events_do_not_pile_up_at_one_replica(collected_in: Path) -> None:
     """Round robin over 2 replicas gives one of them every slow event: it would be busy for six times as long."""
     with Run(sensitive(collected_in), values(), replicas={"bolt": 2}) as run:
-        until(lambda: runs(run.online_states()), run)
-        until(lambda: evenly_busy(run), run)  # what was sent unevenly before is made up for first
+        until(lambda: runs(run.online_states()), run.online_states)
+        until(lambda: evenly_busy(run), run.online_states)  # what was sent unevenly before is made up for first
         end(run)
 
 

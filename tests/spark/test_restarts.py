@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import sqlite3
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from penstock.engine.driver.restarts import is_outside
 from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
-from penstock.sinks import CollectSink, collected
+from penstock.sinks import CollectSink, DatabaseSink, collected
 from penstock.sources import TraceSource
 from penstock.topology import Topology
 from penstock.workload import constant
-
-pytestmark = pytest.mark.timeout(240)
+from tests.waiting import LONG_S, until
 
 KILLS = 4
 
 
 def same(event: dict[str, Any]) -> dict[str, Any]:
     return event
-
-
-def until(true: Callable[[], object], timeout_s: float = 100.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not true():
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.05)
 
 
 def test_a_run_outlives_any_number_of_killed_workers(collected_in: Path) -> None:
@@ -42,17 +33,53 @@ def test_a_run_outlives_any_number_of_killed_workers(collected_in: Path) -> None
     topology.operator("end", CollectSink(collected_in), inputs=first)
     numbers = [{"n": n} for n in range(10_000)]
     options = RunOptions(retries=0, checkpoint_every_s=1000.0)
-    with Run(topology, TraceSource(constant(50.0, 200.0), numbers), options=options) as run:
+    with Run(topology, TraceSource(constant(50.0, 900.0), numbers), options=options) as run:
         for kill in range(KILLS):
             until(lambda kill=kill: len(run.faults()) == kill and all(one.seconds for one in run.faults()))
             until(lambda: run.fresh_counters().operators["end"].total.processed > 0)
             os.kill(run.places()["first", 0].pid, signal.SIGKILL)
             until(lambda kill=kill: len(run.faults()) == kill + 1)
         until(lambda: run.faults()[-1].seconds)
-        assert run.stop(60)
+        assert run.stop(LONG_S)
         sent = run.counters().sources["numbers"]
     faults = run.faults()
     assert [(one.number, one.deaths) for one in faults] == [(kill + 1, 1) for kill in range(KILLS)]
     assert all(is_outside(one.cause) for one in faults), faults
     print("stood still for", [one.seconds and round(one.seconds, 2) for one in faults], "s")
     assert {str(n) for n in range(sent)} == dict(collected(collected_in)).keys()
+
+
+# ── whole pools catch up ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def counted(event: dict[str, Any], state: dict[str, int]) -> dict[str, Any]:
+    time.sleep(0.005)
+    state["seen"] = state.get("seen", 0) + 1
+    return {"key": event["n"] % 7, "seen": state["seen"]}
+
+
+def test_whole_pools_catch_up_and_counts_stay_exact(tmp_path: Path) -> None:
+    """Key groups are spread over the whole pool as the attempt begins, and move back when it has caught up."""
+    topology, url = Topology("killed", pool=3), f"sqlite:///{tmp_path}/counts.db"
+    by_key = topology.operator("count", counted, inputs=topology.source("numbers"), key="key", key_groups=16)
+    topology.operator("end", DatabaseSink(url, "counts", level="latest"), inputs=by_key)
+    numbers = [{"n": n, "key": n % 7} for n in range(10_000)]
+    options = RunOptions(folder=tmp_path / "run", checkpoint_every_s=3)
+    with Run(topology, TraceSource(constant(100.0, 900.0), numbers), options=options) as run:
+        for kill in range(2):
+            until(lambda kill=kill: run.checkpoint_status().committed > kill)
+            os.kill(run.places()["count", 0].pid, signal.SIGKILL)
+            until(lambda kill=kill: len(run.faults()) == kill + 1)
+            assert len(run._routing.current.operators["count"].active) == 3
+            assert run.active["count"] == (0,)
+            until(lambda: run.faults()[-1].seconds)
+            until(lambda: run._routing.current.operators["count"].active == (0,))
+        until(lambda: run.fresh_counters().operators["count"].replicas[0].groups_moved > 0)  # they have come back
+        assert run.stop(LONG_S)
+        sent = run.counters().sources["numbers"]
+    seen: dict[int, list[int]] = {}
+    for (event,) in sqlite3.connect(tmp_path / "counts.db").execute("SELECT event FROM counts"):
+        one = json.loads(event)
+        seen.setdefault(one["key"], []).append(one["seen"])
+    assert sum(map(len, seen.values())) == sent
+    assert all(sorted(all_) == list(range(1, len(all_) + 1)) for all_ in seen.values())

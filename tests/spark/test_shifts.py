@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +17,9 @@ from penstock.sinks import CollectSink, collected
 from penstock.sources import TraceSource
 from penstock.topology import Topology
 from penstock.workload import constant
+from tests.waiting import LONG_S, until
 
-pytestmark = pytest.mark.timeout(240)
-
-RATE, LONG_S = 120.0, 200.0  # far longer than any test, which ends when it has seen what it wants
-
-
-def until(true: Callable[[], object], timeout_s: float = 60.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not true():
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.1)
+RATE, TRACE_S = 120.0, 900.0  # far longer than any test, which ends when it has seen what it wants
 
 
 def processed(run: Run, operator: str, replica: int) -> int:
@@ -41,7 +31,7 @@ def processed(run: Run, operator: str, replica: int) -> int:
 def end(run: Run) -> RunCounters:
     """Let no more events in and wait for those that are; what the run has done."""
     run.stop_sources()
-    assert run.wait_drained(90)
+    assert run.wait_drained(LONG_S)
     return run.fresh_counters()
 
 
@@ -53,7 +43,7 @@ def test_pools_shrink_and_grow_while_events_flow(collected_in: Path) -> None:
     topology = Topology("generations", pool=4)
     first = topology.operator("first", passed, inputs=topology.source("numbers"))
     topology.operator("end", CollectSink(collected_in), inputs=first, grouping="load_balancing")
-    source = TraceSource(constant(RATE, LONG_S), [{}])
+    source = TraceSource(constant(RATE, TRACE_S), [{}])
     with Run(topology, source, replicas={"end": 2}, options=RunOptions(source_slots=2)) as run:
         until(lambda: processed(run, "end", 1) > 50)
         with pytest.raises(InputError, match=r"operator 'end'.*: its pool must have the active replicas"):
@@ -95,13 +85,13 @@ def test_state_goes_along_with_the_next_shift(collected_in: Path) -> None:
     topology = Topology("words", pool=3)
     counts = topology.operator("count", count, inputs=topology.source("words"), key="word", key_groups=16)
     topology.operator("end", CollectSink(collected_in), inputs=counts)
-    source = TraceSource(constant(RATE, LONG_S), [{"word": word} for word in words])
+    source = TraceSource(constant(RATE, TRACE_S), [{"word": word} for word in words])
     with Run(topology, source, replicas={"count": 2}, options=RunOptions(checkpoint_every_s=5)) as run:
         until(lambda: processed(run, "count", 1) > 50)
         run.set_replicas("count", 3)
         pauses = [run.lay_out_anew(run.pools)]
         run.set_replicas("count", [2])  # waits until the next shift has the state
-        assert run.wait_settled(60)
+        assert run.wait_settled(LONG_S)
         pauses.append(run.lay_out_anew(run.pools))
         before = processed(run, "count", 2)
         until(lambda: processed(run, "count", 2) > before + 100)

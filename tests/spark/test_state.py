@@ -6,7 +6,6 @@ import logging
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,7 @@ from penstock.sinks import CollectSink, collected
 from penstock.sources import TraceSource
 from penstock.topology import Topology
 from penstock.workload import constant
-
-pytestmark = pytest.mark.timeout(300)
+from tests.waiting import LONG_S, until
 
 
 def zipf_words(count: int, keys: int = 300, seed: int = 1) -> list[str]:
@@ -49,13 +47,6 @@ def source_of(words: list[str], rate: float, times: int = 1) -> TraceSource:
     return TraceSource(constant(rate, times * len(words) / rate), [{"word": word} for word in words])
 
 
-def until(true: Callable[[], object], timeout_s: float = 100.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not true():
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.1)
-
-
 def counted(folder: Path) -> dict[str, list[int]]:
     """The counts that each word had, in any order; an event that was repeated counts with its last one."""
     last = dict(collected(folder))
@@ -75,8 +66,8 @@ def test_counts_are_exact_while_replicas_change(collected_in: Path) -> None:
         for replicas in (2, 4, 1, 3, [3], [0, 2], 4, 1, 2, 4, 3, 1):
             time.sleep(1)
             run.set_replicas("count", replicas)
-        assert run.wait(60)
-        until(lambda: kept(run) == len(expected), 30)  # between two batches, and while they move, keys are not counted
+        assert run.wait(LONG_S)
+        until(lambda: kept(run) == len(expected))  # between two batches, and while they move, keys are not counted
         counters = run.fresh_counters()
         owners = run._routing.current.operators["count"].table
     assert {word: sorted(counts) for word, counts in counted(collected_in).items()} == {
@@ -99,7 +90,7 @@ def test_counts_are_exact_over_other_pools(collected_in: Path) -> None:
         time.sleep(3)
         run.lay_out_anew({"first": [0], "count": [1, 0], "end": [0, 1]})
         run.set_replicas("count", [1])
-        assert run.wait(90)
+        assert run.wait(LONG_S)
         total = run.fresh_counters().operators["count"].total
     highest = {word: max(counts) for word, counts in counted(collected_in).items()}
     assert highest == Counter(words)
@@ -139,7 +130,7 @@ def test_a_hand_over_that_takes_too_long_is_taken_back(collected_in: Path, caplo
         until(lambda: gets_on(run))
         until(lambda: moved(run))  # now it can
         run.stop_sources()
-        assert run.wait_drained(90)
+        assert run.wait_drained(LONG_S)
         count = run.fresh_counters().sources["words"]
     assert "operator 'count': key groups [11, 12, 13" in caplog.text
     assert "waiting for replicas [0]: they stay" in caplog.text
@@ -155,7 +146,7 @@ def test_a_run_that_was_stopped_is_carried_on_with_other_pools_and_nothing_comes
     options = RunOptions(folder=tmp_path / "run")
     with Run(word_count(collected_in), source_of(words, 250), replicas={"count": 4}, options=options) as run:
         until(lambda: run.counters().operators["end"].total.processed > 300)
-        assert run.stop(120)
+        assert run.stop(LONG_S)
     before = len(collected(collected_in))
     assert 300 < before < len(words)
     topology = Topology("words", pool=1)
@@ -163,7 +154,7 @@ def test_a_run_that_was_stopped_is_carried_on_with_other_pools_and_nothing_comes
     counts = topology.operator("count", count, inputs=first, key="word", pool=2, key_groups=32)
     topology.operator("end", CollectSink(collected_in), inputs=topology.operator("new", same, inputs=counts))
     with Run(topology, source_of(words, 250), options=options) as run:
-        assert run.wait(120)
+        assert run.wait(LONG_S)
         assert run.counters().sources["words"] == len(words) - before
     found = collected(collected_in)
     assert len(found) == len(words)

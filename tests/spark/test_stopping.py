@@ -15,8 +15,7 @@ from penstock.sinks import CollectSink, collected
 from penstock.sources import TraceSource
 from penstock.topology import Topology
 from penstock.workload import constant
-
-pytestmark = pytest.mark.timeout(240)
+from tests.waiting import LONG_S, until
 
 
 def count(event: dict[str, Any], state: dict[str, int]) -> dict[str, Any]:
@@ -31,7 +30,7 @@ def test_a_replica_dies_while_the_run_is_stopped(collected_in: Path, when: str) 
     counts = topology.operator("count", count, inputs=topology.source("words"), key="word", key_groups=8)
     topology.operator("end", CollectSink(collected_in), inputs=counts)
     words = [{"word": f"w{n % 7}"} for n in range(20_000)]
-    run = Run(topology, TraceSource(constant(100.0, 200.0), words)).start()
+    run = Run(topology, TraceSource(constant(100.0, 900.0), words)).start()
     try:
         time.sleep(4)
         if when == "after the stop":
@@ -39,11 +38,9 @@ def test_a_replica_dies_while_the_run_is_stopped(collected_in: Path, when: str) 
             time.sleep(1)
         before = run.fresh_counters().sources["words"]
         os.kill(run.places()["count", 0].pid, signal.SIGKILL)
-        deadline = time.monotonic() + 60
-        while run.counters().restarts == 0 and time.monotonic() < deadline:
-            time.sleep(0.02)
+        until(lambda: run.counters().restarts)
     finally:
-        finished = run.stop(120)
+        finished = run.stop(LONG_S)
     counters = run.counters()
     sent = counters.sources["words"]
     assert (finished, counters.restarts) == (True, 1)

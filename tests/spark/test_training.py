@@ -7,7 +7,6 @@ import pickle
 from pathlib import Path
 
 import numpy as np
-import pytest
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
@@ -16,8 +15,6 @@ from penstock.forecast.trained.job import History, Job, trained_model
 from penstock.forecast.trained.model_folder import ModelFolder
 from penstock.forecast.trained.on_spark import train, training_session
 from penstock.workload import Trace, load_trace, save_trace
-
-pytestmark = pytest.mark.timeout(120)
 
 SPECS = ("last_value", "regression")
 

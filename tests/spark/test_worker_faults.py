@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
-import pytest
 
 from penstock.control.managers.infrastructure_manager import InfrastructureManager, InfrastructureRules
 from penstock.control.managers.ledger import SlotLedger
 from penstock.control.managers.region_manager import RegionManager, RegionRules
 from penstock.infra.standalone import REGION, StandaloneCluster
-
-pytestmark = pytest.mark.timeout(200)
+from tests.waiting import until
 
 
 def test_a_worker_that_never_registers_is_given_up_and_another_is_tried(tmp_path: Path) -> None:
@@ -49,10 +45,3 @@ def test_a_worker_that_never_registers_is_given_up_and_another_is_tried(tmp_path
 
 def said(manager: InfrastructureManager, word: str) -> list[str]:
     return [str(entry.said) for entry in manager.diary.entries if entry.word == word]
-
-
-def until(true: Callable[[], object], timeout_s: float = 100.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not true():
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.2)

@@ -138,7 +138,8 @@ def test_every_word_of_the_glossary_is_used_in_the_code() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/simulator.md", "docs/guide.md", "docs/training.md", "docs/forecasting.md"]
+    "page",
+    ["README.md", "docs/simulator.md", "docs/guide.md", "docs/attach.md", "docs/training.md", "docs/forecasting.md"],
 )
 def test_the_options_in_a_page_are_those_of_the_command_line(page: str) -> None:
     commands = get_command(app).commands  # type: ignore[attr-defined]
@@ -149,7 +150,21 @@ def test_the_options_in_a_page_are_those_of_the_command_line(page: str) -> None:
     text = re.sub(others, "", (ROOT / page).read_text())
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
     assert named <= known
-    assert commands.keys() == {"run", "simulate", "compare", "report", "demo", "train", "backtest", "cluster"}
+    assert commands.keys() == {
+        "run",
+        "simulate",
+        "compare",
+        "report",
+        "explain",
+        "ui",
+        "ctl",
+        "config",
+        "demo",
+        "train",
+        "backtest",
+        "advise",
+        "cluster",
+    }
 
 
 def test_benchmarks_and_experiments_have_the_options_that_the_readme_gives_them() -> None:
