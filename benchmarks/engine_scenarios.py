@@ -40,11 +40,11 @@ def step(event: dict[str, Any]) -> dict[str, Any]:
     return event
 
 
-def chain(pool: int, last: Any = step) -> Topology:
+def chain(pool: int, last: Any = step, grouping: str | None = None) -> Topology:
     topology = Topology("chain", pool=pool)
     stream: Any = topology.source("numbers")
     for name in OPERATORS:
-        stream = topology.operator(name, last if name == OPERATORS[-1] else step, inputs=stream)
+        stream = topology.operator(name, last if name == OPERATORS[-1] else step, inputs=stream, grouping=grouping)
     return topology
 
 
@@ -73,13 +73,14 @@ def private_bytes(process: psutil.Process) -> int:
         return 0
 
 
-def latency(system: str, rate: str = str(RATE)) -> dict[str, float]:
+def latency(system: str, rate: str = str(RATE), grouping: str | None = None) -> dict[str, float]:
     """End-to-end latency at a steady rate after a warm-up, and what it costs."""
     events_per_s = float(rate)
     if system == "plain":
         return _plain_latency(events_per_s)
     source = numbers(events_per_s, WARM_UP_S + MEASURE_S + 60)
-    run = Run(chain(POOL), source, replicas=dict.fromkeys(OPERATORS, ACTIVE), options=RunOptions(mode=system))
+    topology, replicas = chain(POOL, grouping=grouping), dict.fromkeys(OPERATORS, ACTIVE)
+    run = Run(topology, source, replicas=replicas, options=RunOptions(mode=system))
     with run:
         time.sleep(WARM_UP_S)
         before, cpu = run.fresh_counters().latency, cpu_s()
@@ -159,7 +160,7 @@ def _file_of_events(folder: Path, count: int, parts: int) -> None:
         (folder / f"{part:03}.jsonl").write_text("".join(rows))
 
 
-def rate(system: str, count: str = "600000") -> dict[str, float]:
+def rate(system: str, count: str = "600000", grouping: str | None = None) -> dict[str, float]:
     """Events per second when everything is there from the start: the second half of the way, when all is warm."""
     events, folder = int(count), Path(tempfile.mkdtemp())
     if system == "plain":
@@ -167,7 +168,8 @@ def rate(system: str, count: str = "600000") -> dict[str, float]:
         return _plain_rate(folder, events)
     _file_of_events(folder / "in", events, 1)
     source = FileSource(folder / "in" / "000.jsonl")
-    run = Run(chain(POOL), source, replicas=dict.fromkeys(OPERATORS, ACTIVE), options=RunOptions(mode=system))
+    topology, replicas = chain(POOL, grouping=grouping), dict.fromkeys(OPERATORS, ACTIVE)
+    run = Run(topology, source, replicas=replicas, options=RunOptions(mode=system))
     seen: list[tuple[float, int]] = []
     with run:
         while not run.wait(0.1):

@@ -4,11 +4,14 @@
     python benchmarks/faults.py --faults 30 --only kill_worker,kill_driver --ends sqlite:latest
     python benchmarks/faults.py --faults 100 --cluster local --minutes 60 --json faults.json
     python benchmarks/faults.py --faults 100 --seed 1 --resume          # go on where it was stopped
+    python benchmarks/faults.py --faults 20 --ends sqlite:latest --plain # the same against plain Structured Streaming
 
 Real DNS queries are counted by name and by domain in rounds of ten faults, drawn by the seed: also two at once, in the
 middle of recoveries, of moves of state and of changes of the layout. `faults_checker.py` judges what the sinks hold.
-Prints one JSON object. A disk is full where the run's folder can be a file system of its own (as root); the clock jumps
-on Kafka only, as a trace is tied to the clock, and where there is a C compiler.
+Prints one JSON object. With `--plain` the same faults, as far as there are such, also befall a plain query with a
+checkpoint (`faults_plain.py`), and what came of that is under "plain". A disk is full where the run's folder can be a
+file system of its own (as root); the clock jumps on Kafka only, as a trace is tied to the clock, and where there is a C
+compiler.
 """
 
 from __future__ import annotations
@@ -21,15 +24,15 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import typer
-from faults_blows import ALWAYS, CLOCKS, CLUSTERED
+from faults_blows import ALWAYS, CLOCKS, CLUSTERED, PLAIN_TOO
 from faults_checker import FAULTS
 from faults_clock import can_jump
 from faults_ends import KafkaEnds, PostgresEnds, SqliteEnds
-from faults_plan import planned
+from faults_plan import MOVES, Step, planned
 from faults_round import RoundResult, can_mount, run_round
 from rich.console import Console
 
@@ -95,38 +98,80 @@ def main(
     json: Annotated[Path | None, typer.Option(help="a file for the result, too")] = None,
     folder: Annotated[Path, typer.Option(help="of the rounds' results")] = Path("out/faults"),
     resume: Annotated[bool, typer.Option("--resume", help="go on where it was stopped")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="also against plain Structured Streaming")] = False,
 ) -> None:
     """Play the rounds that are not done yet, and say what came of all."""
     if cluster not in ("", "local"):
         raise typer.BadParameter(f"must be local; got {cluster!r}", param_hint="--cluster")
     if unknown := [one for one in ends.split(",") if one.partition(":")[0] not in OF_ENDS]:
         raise typer.BadParameter(f"must be some of {', '.join(ENDS)}; got {unknown[0]!r}", param_hint="--ends")
+    if plain and (unknown := [one for one in ends.split(",") if one.startswith("kafka")]):
+        told = f"with --plain must be tables; got {unknown[0]!r}"
+        raise typer.BadParameter(told, param_hint="--ends")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # with all that was started
-    console, rounds = Console(stderr=True), list[RoundResult]()
-    here, began_s, mountable = folder / f"seed-{seed}{'-cluster' * bool(cluster)}", time.monotonic(), can_mount()
+    here = folder / f"seed-{seed}{'-cluster' * bool(cluster)}{'-plain' * plain}"
     if not resume:
         shutil.rmtree(here, ignore_errors=True)
     here.mkdir(parents=True, exist_ok=True)
-    for number in range(-(-faults // a_round)):
-        file = here / f"round-{number}.json"
-        if not file.exists():
-            if time.monotonic() - began_s > 60 * minutes:
-                break
-            name = ends.split(",")[number % len(ends.split(","))]
-            wanted = [one for one in only.split(",") if one]
-            if not (kinds := kinds_for(name, bool(cluster), wanted, mountable)):
-                raise typer.BadParameter(f"none of these can be had at {name}; got {only!r}", param_hint="--only")
-            of_round = 1000 * seed + number
-            steps = planned(of_round, min(a_round, faults - number * a_round), kinds, longest_s)
-            result = run_round(name, steps, rate, here / f"kept-{number}", clustered=bool(cluster), seed=of_round)
-            file.write_bytes(msgspec.json.format(msgspec.json.encode(result)))
-        rounds.append(msgspec.json.decode(file.read_bytes(), type=RoundResult))
-        tell(console, number, rounds[-1])
-    found = msgspec.json.format(msgspec.json.encode(summary(rounds, seed))).decode()
+    asked = Asked(
+        faults, seed, minutes, bool(cluster), [one for one in only.split(",") if one], a_round, rate, longest_s
+    )
+    rounds = play_all(asked, ends.split(","), here, plain)
+    result = summary(rounds[0], seed)
+    if plain:
+        result["plain"] = summary(rounds[1], seed)
+    found = msgspec.json.format(msgspec.json.encode(result)).decode()
     print(found)
     if json is not None:
         json.write_text(found)
-    raise typer.Exit(not all(one.good for one in rounds))
+    raise typer.Exit(not all(one.good for one in rounds[0]))
+
+
+class Asked(NamedTuple):
+    """What was asked for."""
+
+    faults: int
+    seed: int
+    minutes: float
+    clustered: bool
+    only: Sequence[str]
+    a_round: int
+    rate: float
+    longest_s: float
+
+    def steps(self, number: int, ends: str, plain: bool) -> list[Step]:
+        """Of a round."""
+        kinds = kinds_for(ends, self.clustered, self.only, can_mount())
+        kinds = [one for one in kinds if one in PLAIN_TOO] if plain else kinds
+        if not kinds:
+            told = f"none of these can be had at {ends}; got {','.join(self.only)!r}"
+            raise typer.BadParameter(told, param_hint="--only")
+        count = min(self.a_round, self.faults - number * self.a_round)
+        return planned(1000 * self.seed + number, count, kinds, self.longest_s)
+
+
+def play_all(asked: Asked, ends: Sequence[str], here: Path, plain: bool) -> tuple[list[RoundResult], list[RoundResult]]:
+    """The rounds of Penstock, and if so, after each, the same one of plain Structured Streaming, which has no moves."""
+    console, began_s = Console(stderr=True), time.monotonic()
+    ours, others = list[RoundResult](), list[RoundResult]()
+    for number in range(-(-asked.faults // asked.a_round)):
+        name = ends[number % len(ends)]
+        steps = asked.steps(number, name, plain)
+        kinds = [(name, steps, f"round-{number}", ours)]
+        if plain:
+            still = [step for step in steps if step.kind not in MOVES]
+            kinds.append((f"{name.partition(':')[0]}:plain", still, f"plain-{number}", others))
+        for of, those, called, found in kinds:
+            file = here / f"{called}.json"
+            if not file.exists():
+                if time.monotonic() - began_s > 60 * asked.minutes:
+                    return ours, others
+                about = {"clustered": asked.clustered, "seed": 1000 * asked.seed + number}
+                result = run_round(of, those, asked.rate, here / f"kept-{called}", **about)  # type: ignore[arg-type]
+                file.write_bytes(msgspec.json.format(msgspec.json.encode(result)))
+            found.append(msgspec.json.decode(file.read_bytes(), type=RoundResult))
+            tell(console, number, found[-1])
+    return ours, others
 
 
 def tell(console: Console, number: int, one: RoundResult) -> None:

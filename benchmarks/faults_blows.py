@@ -31,6 +31,11 @@ ALWAYS = (
 )
 CLUSTERED = ("kill_executor", "kill_spark_worker", "kill_master", "stop_executor", "stop_spark_worker", "stop_master")
 
+PLAIN_TOO = (  # what can befall a plain query, too
+    *(one for one in ALWAYS if not one.startswith("channel")),
+    *("disk_full", "store_locked", "kill_database", "stop_database", *CLUSTERED),
+)
+
 
 class Stage(Protocol):
     """What faults need to know of the round."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
 import psutil
 import sqlalchemy as sql
 from faults_checker import DEAD_LETTER, RESULT, Result, Wanted
@@ -19,6 +21,9 @@ sys.path.append(str(Path(__file__).parents[1]))  # the tests' services
 
 QUIET_S = 5.0  # a topic is read to its end when nothing has come for so long
 LOOK_S = 0.25
+FED_EVERY_S = 0.25
+FIRST_WITHIN_S = 120.0
+FED = "fed"  # a file: all events are there
 
 
 class Ends(Protocol):
@@ -54,7 +59,7 @@ class Ends(Protocol):
 class SqliteEnds:
     """Events of the driver's own in, tables of SQLite out."""
 
-    source = "events"
+    source: str = "events"
     kinds: Sequence[str] = ("store_locked",)
 
     def __init__(self, folder: Path, level: str) -> None:
@@ -103,7 +108,7 @@ class SqliteEnds:
 class PostgresEnds(SqliteEnds):
     """Events of the driver's own in, tables of a PostgreSQL of its own out."""
 
-    kinds = ("store_locked", "kill_database", "stop_database")
+    kinds: Sequence[str] = ("store_locked", "kill_database", "stop_database")
 
     def __init__(self, folder: Path, level: str) -> None:
         from tests.services.database import Database
@@ -139,6 +144,54 @@ class PostgresEnds(SqliteEnds):
     def close(self) -> None:
         """End the server."""
         self._database.stop()
+
+
+class Fed:
+    """Events as files that somebody else writes at a rate, for a driver that knows no trace; mixed into tables."""
+
+    source: str
+    progress: Callable[[], Any]
+
+    def feed_from(self, folder: Path, events: Sequence[Any], rate: float) -> None:
+        """From `begin` on."""
+        self._inbox, self._fed = folder / "in", folder / FED
+        self._inbox.mkdir()
+        self.source = str(self._inbox)
+        self._events, self._rate, self._size = events, rate, max(1, round(rate * FED_EVERY_S))
+
+    def begin(self) -> None:
+        """Have events come; some beforehand, as the first batch of a query takes long."""
+        self._put(0)
+        deadline = time.monotonic() + FIRST_WITHIN_S
+        while not self._shows() and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+        threading.Thread(target=self._feed, daemon=True).start()
+
+    def _shows(self) -> bool:
+        try:
+            return bool(self.progress()[1])
+        except Exception:  # no table yet
+            return False
+
+    def _feed(self) -> None:
+        began_s = time.monotonic()
+        for first in range(self._size, len(self._events), self._size):
+            time.sleep(max(0.0, began_s + first / self._rate - time.monotonic()))
+            self._put(first)
+        self._fed.touch()
+
+    def _put(self, first: int) -> None:
+        hidden = self._inbox / f".{first:09}"
+        hidden.write_bytes(b"\n".join(map(msgspec.json.encode, self._events[first : first + self._size])))
+        hidden.rename(self._inbox / f"{first:09}.json")
+
+
+class PlainSqliteEnds(Fed, SqliteEnds):
+    """Files in, tables of SQLite out."""
+
+
+class PlainPostgresEnds(Fed, PostgresEnds):
+    """Files in, tables of PostgreSQL out."""
 
 
 class KafkaEnds:

@@ -18,7 +18,17 @@ import psutil
 from faults_blows import CLOCKS, MissedError, strike
 from faults_checker import FAULTS, Verdict, judge
 from faults_clock import Clock
-from faults_ends import Ends, KafkaEnds, PostgresEnds, SqliteEnds, as_numbers, as_results
+from faults_ends import (
+    Ends,
+    Fed,
+    KafkaEnds,
+    PlainPostgresEnds,
+    PlainSqliteEnds,
+    PostgresEnds,
+    SqliteEnds,
+    as_numbers,
+    as_results,
+)
 from faults_plan import MOVES, Step, payloads, wanted
 from faults_scenarios import Setup
 from faults_watch import Watch, slopes_mb_per_hour, stood_still_s
@@ -29,6 +39,7 @@ from penstock.infra.cluster_workers import await_workers, spark_settings
 from penstock.infra.standalone import StandaloneCluster, StandaloneOptions
 
 SCENARIOS = Path(__file__).with_name("faults_scenarios.py")
+PLAIN = Path(__file__).with_name("faults_plain.py")
 DISK = "64m"  # of the run's folder, where it can be a file system of its own
 BEGIN_WITHIN_S = 180.0
 END_WITHIN_S = 300.0  # after the last fault and the last event
@@ -105,7 +116,8 @@ class Scene:
 
     def _start(self) -> Driver:
         self.drivers += 1
-        return Driver([str(SCENARIOS), str(self.folder / "setup.json")], self.log, self._environment)
+        script = PLAIN if isinstance(self.ends, Fed) else SCENARIOS
+        return Driver([str(script), str(self.folder / "setup.json")], self.log, self._environment)
 
     def family(self) -> list[psutil.Process]:
         """All processes of the run: the driver's, and the cluster's."""
@@ -184,6 +196,10 @@ def play(scene: Scene, steps: Sequence[Step]) -> None:
 def open_ends(name: str, folder: Path, events: Sequence[Any], rate: float) -> Ends:
     """By name: what is stored where, and a level, as in `sqlite:latest`."""
     kind, _, level = name.partition(":")
+    if level == "plain":
+        tables = PlainPostgresEnds(folder, level) if kind == "postgresql" else PlainSqliteEnds(folder, level)
+        tables.feed_from(folder, events, rate)
+        return tables
     if kind == "kafka":
         return KafkaEnds(folder, level or "committed", events, wanted(events), rate)
     return (PostgresEnds if kind == "postgresql" else SqliteEnds)(folder, level or "latest")

@@ -1,70 +1,65 @@
 """How like a run on Spark is its simulation? The same scenario live and simulated, the four metrics side by side.
 
     python benchmarks/fidelity.py --rounds 2 --json fidelity.json
+    python benchmarks/fidelity.py --grouping pull --td 1
 
-The live run is one of `penstock run`: the Twitter application under two hours of real bursty traffic, played 60 times
-faster, with service times and a rate that leave two cores some rest: what a busy machine adds is not simulated. The
-simulation takes hop delay, execution times and overhead from the store of that run, and knows nothing else of it.
+The Twitter application under two hours of real bursty traffic, played 60 times faster, with service times and a rate
+that leave two cores some rest: what a busy machine adds is not simulated. The simulation takes hop delay, execution
+times and overhead from the store of the live run, and knows nothing else of it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from live_psps import TRACE
+from fidelity_scenarios import SERVICE_MS, TRACE, WARM_UP_S
 from rich.console import Console
 from rich.table import Table
+from rounds import measure
 
 from penstock.simulator import Scenario, simulate
 from penstock.simulator.calibration import calibration_of
 from penstock.workload import data_file, data_folder, load_trace, played
 
-WARM_UP_S = 2.0
 SOURCES_BEGIN_S = 0.1  # after the run has started, on which the loop's clock counts
-SERVICE_MS = {"clean": 30.0, "classify": 60.0, "author": 45.0, "store": 30.0}
+SCENARIOS = Path(__file__).with_name("fidelity_scenarios.py")
 WITHIN, NEAR_ZERO, WITHIN_NEAR_ZERO = 0.15, 0.1, 0.02
-METRICS = ("saved_resources", "throughput_degradation", "processed_ratio", "latency_mean_ms")
+LATE_WITHIN = 0.005
+METRICS = ("saved_resources", "throughput_degradation", "processed_ratio", "latency_mean_ms", "late_ratio")
 
 
-def live(case: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """One run on Spark from the command line: its summary, and where its store is."""
-    summary, store = folder / "summary.json", folder / "metrics.db"
+def live(case: argparse.Namespace, store: Path) -> dict[str, float]:
+    """One run on Spark, in a process of its own, with its store."""
     store.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "penstock.cli", "run", "twitter", "--trace", str(case.trace)]
-    times = ",".join(f"{name}={time_ms:g}" for name, time_ms in SERVICE_MS.items())
-    command += ["--speedup", str(case.speedup), "--mean-rate", str(case.mean_rate), "--service-ms", times]
-    command += ["--td", str(case.td), "--policy", case.policy]
-    command += ["--grouping", case.grouping, "--store", str(store), "--json", str(summary)]
-    command += ["--warm-up", str(WARM_UP_S), *(["--duration", str(case.duration)] if case.duration else [])]
-    subprocess.run(command, check=True, stdout=sys.stderr)
-    result: dict[str, Any] = json.loads(summary.read_text())
-    return result | {"store": str(store)}
+    values = (case.policy, case.grouping, case.td, case.mean_rate, case.speedup, case.duration or 1e9, case.target)
+    return measure(SCENARIOS, *map(str, values), str(store), timeout_s=None)
 
 
-def simulated(case: argparse.Namespace, store: str) -> dict[str, float]:
+def simulated(case: argparse.Namespace, store: Path) -> dict[str, float]:
     """The same in the simulator, calibrated with the run's store."""
     scenario = Scenario(
         "twitter",
         load_trace(case.trace),
         grouping=case.grouping,
         service_ms=SERVICE_MS,
-        calibration=calibration_of(store),
+        calibration=calibration_of(str(store)),
         events=data_folder("events"),
-    ).changed(td_s=case.td, first_step_s=WARM_UP_S - SOURCES_BEGIN_S)
+    ).changed(td_s=case.td, first_step_s=WARM_UP_S - SOURCES_BEGIN_S, target_s=case.target, wake=True)
     scenario = scenario.played(mean_rate=case.mean_rate, speedup=case.speedup, duration_s=case.duration)
     result = simulate(scenario, case.policy)
-    return {name: getattr(result, name) for name in METRICS[:3]} | {"latency_mean_ms": result.latency_ms["mean"]}
+    found = {name: float(getattr(result, name)) for name in METRICS if name != "latency_mean_ms"}
+    return found | {"latency_mean_ms": result.latency_ms["mean"]}
 
 
-def agrees(run: float, simulation: float) -> bool:
-    """Within 15 %; near zero, within 0.02."""
+def agrees(name: str, run: float, simulation: float) -> bool:
+    """Within 15 %; near zero, within 0.02; shares of late events within half a point."""
+    if name == "late_ratio":
+        return abs(run - simulation) <= LATE_WITHIN
     if abs(run) < NEAR_ZERO:
         return abs(run - simulation) <= WITHIN_NEAR_ZERO
     return abs(simulation / run - 1) <= WITHIN
@@ -72,9 +67,8 @@ def agrees(run: float, simulation: float) -> bool:
 
 def one_round(case: argparse.Namespace, folder: Path) -> dict[str, dict[str, float]]:
     """Both, once."""
-    run = live(case, folder)
-    measured = {name: run[name] for name in METRICS[:3]} | {"latency_mean_ms": run["latency_ms"]["mean"]}
-    return {"live": measured, "simulated": simulated(case, run["store"])}
+    store = folder / "metrics.db"
+    return {"live": live(case, store), "simulated": simulated(case, store)}
 
 
 def table_of(rounds: list[dict[str, dict[str, float]]]) -> tuple[Table, list[dict[str, Any]]]:
@@ -87,7 +81,13 @@ def table_of(rounds: list[dict[str, dict[str, float]]]) -> tuple[Table, list[dic
         run, simulation = (median(one[side][name] for one in rounds) for side in ("live", "simulated"))
         ratio = simulation / run if run else float("nan")
         rows.append(
-            {"metric": name, "live": run, "simulated": simulation, "ratio": ratio, "agrees": agrees(run, simulation)}
+            {
+                "metric": name,
+                "live": run,
+                "simulated": simulation,
+                "ratio": ratio,
+                "agrees": agrees(name, run, simulation),
+            }
         )
         table.add_row(name, f"{run:.4f}", f"{simulation:.4f}", f"{ratio:.3f}", "✓" if rows[-1]["agrees"] else "off")
     return table, rows
@@ -101,6 +101,7 @@ def main() -> None:
     arguments.add_argument("--mean-rate", type=float, default=40.0)
     arguments.add_argument("--td", type=float, default=2.0)
     arguments.add_argument("--duration", type=float, help="cut the played trace, seconds")
+    arguments.add_argument("--target", type=float, default=2.0, help="seconds, beyond which an event is late")
     arguments.add_argument("--rounds", type=int, default=1)
     arguments.add_argument("--json", type=Path, help="also write the result here")
     case = arguments.parse_args()

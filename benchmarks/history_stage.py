@@ -16,7 +16,7 @@ import msgspec
 import psutil
 import sqlalchemy as sql
 
-DAEMON = "penstock.engine.worker.daemon"
+DAEMONS = ("penstock.engine.worker.daemon", "pyspark.daemon")  # ours and Spark's own
 LIMIT_S = 900.0
 
 
@@ -88,7 +88,7 @@ def python_workers(family: Sequence[psutil.Process]) -> tuple[list[psutil.Proces
     found = []
     for one in family:
         try:
-            if DAEMON in one.cmdline():
+            if any(name in one.cmdline() for name in DAEMONS):
                 found.append((one, one.ppid()))
         except psutil.Error:
             continue
