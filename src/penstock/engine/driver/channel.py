@@ -22,6 +22,7 @@ from penstock.engine.protocol.messages import (
     Poll,
     Proof,
     Question,
+    Report,
     Reports,
     RestoreQuery,
     StartQuery,
@@ -53,7 +54,7 @@ class Listener(Protocol):
         """Take reports; what to answer."""
 
     def lost(self, last: AtWork) -> None:
-        """A process is gone that was last at work on this."""
+        """A process is gone; this is the last that is known of what it did."""
 
     def answer(self, question: Question) -> Answer:
         """What a replica or a source's slot wants to know as it begins."""
@@ -211,10 +212,18 @@ class ControlServer:
             for news in self._listener.hear(message):
                 writer.write(frame(news))
             self._writers[writer] = message.poll
+            self._know(writer, message.reports)
         elif isinstance(message, AtWork):
             self._at_work[writer] = message
         elif isinstance(message, StartQuery | TablesQuery | RestoreQuery):
             writer.write(frame(self._listener.answer(message)))
+
+    def _know(self, writer: asyncio.StreamWriter, reports: list[Report]) -> None:
+        """Whose process it is, and of which attempt, also where it has never said what it works on."""
+        for one in reports[:1]:
+            last = self._at_work.get(writer)
+            if last is None or last.generation < one.generation:
+                self._at_work[writer] = AtWork(one.generation, one.operator, one.replica, None)
 
 
 async def _receive(reader: asyncio.StreamReader, limit: int) -> Any:

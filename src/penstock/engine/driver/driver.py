@@ -233,7 +233,7 @@ class Driver:
         return self._exchange.enter(reports)
 
     def lost(self, last: AtWork) -> None:
-        """A process is gone that was last at work on this."""
+        """A process is gone; this is the last that is known of what it did."""
         self._suspects.lost(last)
 
     def answer(self, question: Question) -> Answer:

@@ -17,7 +17,7 @@ class Suspects:
     An operator that crashes leaves no word, and the next attempt comes to the same event. So after two deaths of the
     environment's without a checkpoint between them attempts are *careful*: replicas say what they are about to work on.
     Of the processes that are lost then the first was that which crashed; the others Spark ends after it. An event at
-    which that happens twice in a row is deadly, and counts as one that fails.
+    which that happens twice in a row is deadly, and counts as one that fails. Who was at none was ended from outside.
 
     >>> suspects = Suspects()
     >>> for generation in (2, 3, 4, 5):
@@ -41,7 +41,7 @@ class Suspects:
         return self._deaths >= CAREFUL_AFTER
 
     def lost(self, last: AtWork) -> None:
-        """A process is gone that was last at work on this."""
+        """A process is gone that was last at work on this event, or on none."""
         with self._lock:
             if self._lost is None and last.generation >= self._generation:
                 self._lost = last
@@ -55,8 +55,9 @@ class Suspects:
             if not is_outside(cause):
                 return  # it has said why
             careful, self._deaths = self.careful, self._deaths + 1
-            suspect = (lost.operator, lost.event_id) if lost is not None and careful else None
+            suspect = None
+            if careful and lost is not None and lost.event_id is not None:
+                suspect = name, event_id = lost.operator, lost.event_id
             if suspect is not None and suspect == self._suspect:
-                name, event_id = suspect
                 self.deadly = {**self.deadly, name: self.deadly.get(name, frozenset()) | {event_id}}
             self._suspect = suspect

@@ -115,12 +115,12 @@ class Reports(msgspec.Struct, tag=True, omit_defaults=True):
 
 
 class AtWork(msgspec.Struct, tag=True, frozen=True):
-    """Replica to driver: this event is worked on from now on; said only after its process has died several times."""
+    """Replica to driver: this event is worked on from now on, or none; said only after processes died several times."""
 
     generation: int
     operator: str
     replica: int
-    event_id: str
+    event_id: str | None
 
 
 class StartQuery(msgspec.Struct, tag=True, frozen=True):

@@ -5,7 +5,8 @@ The driver learns so which event a process was at when it was lost, and one that
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from penstock.engine.plan.program import Program
@@ -48,8 +49,8 @@ class _Guarded:
     def call(self, *given: Any) -> Any:
         """For one event, and the state of its key if there is any."""
         self._check()
-        self._begin()
-        return self._one(*given)
+        with self._saying():
+            return self._one(*given)
 
     def call_together(self, events: list[Any]) -> Any:
         """For many events at once."""
@@ -62,8 +63,8 @@ class _Guarded:
         ids, outputs = self._context.event_ids, list[Any]()
         for event_id, event in zip(ids, events, strict=True):
             self._context.event_ids = (event_id,)
-            self._begin()
-            output = self._many([event])
+            with self._saying():
+                output = self._many([event])
             outputs += [None] if output is None else list(output)
         self._context.event_ids = ids
         return outputs
@@ -73,8 +74,18 @@ class _Guarded:
         if self._deadly.intersection(self._context.event_ids):
             raise InputError(DEADLY)
 
-    def _begin(self) -> None:
-        """Say it, until a checkpoint of this attempt is committed: nobody comes to what is before that again."""
-        if self._program.careful and self._teller.progress.committed < self._program.checkpoint:
-            mine, (event_id,) = self._context, self._context.event_ids
-            self._teller.tell(AtWork(self._program.generation, mine.operator, mine.replica, event_id))
+    @contextmanager
+    def _saying(self) -> Iterator[None]:
+        """Say when a call begins and that it has ended: who is lost between two calls was at none.
+
+        Until a checkpoint of this attempt is committed: nobody comes to what is before that again.
+        """
+        if not self._program.careful or self._teller.progress.committed >= self._program.checkpoint:
+            yield
+            return
+        mine, (event_id,) = self._context, self._context.event_ids
+        self._teller.tell(AtWork(self._program.generation, mine.operator, mine.replica, event_id))
+        try:
+            yield
+        finally:
+            self._teller.tell(AtWork(self._program.generation, mine.operator, mine.replica, None))

@@ -348,13 +348,17 @@ def test_an_agent_ends_with_its_run(driver: Driver, tools: Tools) -> None:
 
 def test_of_a_process_that_is_lost_the_driver_knows_what_it_was_at(driver: Driver, tools: Tools) -> None:
     silent, crashed = driver.agent(), driver.agent()
-    tools.until(lambda: silent._connection and crashed._connection)
+    silent.join(role())
+    tools.until(lambda: driver.heard and silent._connection and crashed._connection)
     for event_id in ("40", "41"):
         crashed.tell(AtWork(3, "parse", 1, event_id))
     for one in (silent, crashed):
         one.progress = progress(1 << 40, closing=True)
         one.retire()
-    tools.until(lambda: driver.gone == [AtWork(3, "parse", 1, "41")])
+    tools.until(lambda: len(driver.gone) == 2)
+    report = driver.heard[0].reports[0]
+    assert AtWork(3, "parse", 1, "41") in driver.gone
+    assert AtWork(report.generation, report.operator, report.replica, None) in driver.gone
     crashed.tell(AtWork(3, "parse", 1, "42"))  # nobody is there to hear it
 
 

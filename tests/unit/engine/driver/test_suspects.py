@@ -14,7 +14,7 @@ class History:
     def __init__(self) -> None:
         self.suspects, self.generation, self.checkpoints = Suspects(), 1, 0
 
-    def crash(self, *lost: tuple[str, str], cause: str = EXITED) -> None:
+    def crash(self, *lost: tuple[str, str | None], cause: str = EXITED) -> None:
         """These operators were at these events when their processes were lost, in this order."""
         for name, event_id in lost:
             self.suspects.lost(AtWork(self.generation, name, 0, event_id))
@@ -74,6 +74,14 @@ def test_what_is_lost_of_an_earlier_attempt_does_not_count() -> None:
     history.suspects.lost(AtWork(history.generation - 1, "store", 0, "7"))
     history.crash(("parse", "41"))
     assert history.suspects.deadly == {"parse": frozenset({"41"})}
+
+
+def test_one_that_is_ended_between_two_events_makes_nothing_deadly() -> None:
+    """Its last event counted as failed, or that of a process which Spark ended after it."""
+    history = suspected()
+    for _ in range(3):
+        history.crash(("parse", None), ("store", "7"))
+    assert history.suspects.deadly == {}
 
 
 def test_workers_that_are_killed_at_random_make_nothing_deadly() -> None:

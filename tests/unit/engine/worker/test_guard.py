@@ -28,7 +28,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def tell(_: object, at_work: AtWork) -> None:
         assert (at_work.generation, at_work.operator, at_work.replica) == (5, "op", 0)
-        said.append(f"{at_work.event_id} after {len(done)}")
+        said.append(f"{at_work.event_id or 'none'} after {len(done)}")
 
     monkeypatch.setattr(agents.Agent, "tell", tell)
     done.clear()
@@ -43,9 +43,13 @@ def double(event: int) -> int:
     return 2 * event
 
 
+def refuse(event: int) -> int:
+    raise ValueError(event)
+
+
 def test_each_event_is_said_before_it_is_worked_on(work: Work, tools: Tools, told: list[str]) -> None:
     assert work(app(double), tools.bundle([3, 4]), **CAREFUL).left.events == [6, 8]
-    assert told == ["0 after 0", "1 after 1"]
+    assert told == ["0 after 0", "none after 1", "1 after 1", "none after 2"]
 
 
 def test_nothing_is_said_without_a_reason(work: Work, tools: Tools, told: list[str]) -> None:
@@ -64,14 +68,21 @@ def test_nothing_is_said_once_a_checkpoint_of_the_attempt_is_committed(
 def test_a_second_batch_of_the_attempt_says_it_no_more_often(work: Work, tools: Tools, told: list[str]) -> None:
     for _ in range(2):
         assert work(app(double), tools.bundle([3]), **CAREFUL).left.events == [6]
-    assert told == ["0 after 0", "0 after 1"]
+    assert told == ["0 after 0", "none after 1", "0 after 1", "none after 2"]
 
 
 def test_process_many_is_called_for_each_alone(work: Work, tools: Tools, told: list[str]) -> None:
     worked = work(app(InBulk()), tools.bundle([0, 1, 5, 6, 7]), **CAREFUL)
     assert worked.left.ids == ["1.0", "1.1", "2", "3", "4"]
     assert InBulk.calls == [("0",), ("1",), ("2",), ("3",), ("4",)]
-    assert [one.split()[0] for one in told] == ["0", "1", "2", "3", "4"]
+    assert [one.split()[0] for one in told[::2]] == ["0", "1", "2", "3", "4"]
+    assert {one.split()[0] for one in told[1::2]} == {"none"}
+
+
+def test_a_call_that_fails_has_ended_too(work: Work, tools: Tools, told: list[str]) -> None:
+    with pytest.raises(EngineError, match="ValueError"):
+        work(app(refuse), tools.bundle([3]), **CAREFUL)
+    assert told == ["0 after 0", "none after 0"]
 
 
 @pytest.mark.parametrize("careful", [True, False])
