@@ -11,6 +11,7 @@ from penstock.errors import InputError
 
 MODES = ("realtime", "microbatch")
 LEAST_QUEUE_BYTES = 1 << 20  # a bundle has up to so much
+LEAST_SILENT_S = 5.0  # who has nothing to say says so every two seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +25,7 @@ class RunOptions:
     checkpoint_every_s: float = 10.0  # what is done again after a crash, at most, and as long as a checkpoint takes
     checkpoint_timeout_s: float = 120.0  # a checkpoint that takes longer is given up; the next one covers it, too
     report_every_s: float = 0.5  # how often replicas report
+    silent_s: float = 10.0  # a process that says nothing for so long counts as lost: the attempt ends, and it with it
     source_slots: int = 1  # partitions each source is spread over
     whole_pool: bool = True  # catches up after a fault, then those that were active go on
     retries: int = 5  # restarts in a row without progress, but for faults of the environment: those have no limit
@@ -46,6 +48,8 @@ class RunOptions:
                 raise InputError(f"{name} must be above 0; got {value!r}")
         if not (math.isfinite(self.checkpoint_every_s) and self.checkpoint_every_s >= 1):
             raise InputError(f"checkpoint_every_s must be at least 1; got {self.checkpoint_every_s!r}")
+        if not (math.isfinite(self.silent_s) and self.silent_s >= LEAST_SILENT_S):
+            raise InputError(f"silent_s must be at least {LEAST_SILENT_S:g}; got {self.silent_s!r}")
         whole = (
             ("q_size", 1),
             ("queue_bytes", LEAST_QUEUE_BYTES),

@@ -20,7 +20,7 @@ from penstock.common.storage import LocalStorage, Place, storage_at
 from penstock.control.clock import SteadyClock
 from penstock.control.utilisation_feed import UtilisationFeed
 from penstock.engine.binding import AnySource, bind_sources
-from penstock.engine.driver.channel import SILENT_S, ControlServer
+from penstock.engine.driver.channel import ControlServer
 from penstock.engine.driver.checkpoints import CheckpointStatus
 from penstock.engine.driver.driver import Driver, ReplicaPlace, executors_of
 from penstock.engine.driver.faults import Fault
@@ -50,7 +50,7 @@ from penstock.topology import ReplicaId, Topology
 
 log = logging.getLogger(__name__)
 
-SILENT_REPORTS = 20  # a process that misses so many is gone
+SILENT_REPORTS = 10  # a process that misses so many is gone
 CHECKPOINT_S = 30.0  # for the last checkpoint of a run
 
 
@@ -81,7 +81,7 @@ class Run:
         self._file = run_file(self._lasting, topology, self.options, secrets.token_hex(6))
         self.id = self._file.id
         self.carried_on = self._file.generation + 1  # starts of the query under earlier drivers; 0 for a new run
-        self._server = ControlServer(self.id, silent_s=max(SILENT_S, SILENT_REPORTS * self.options.report_every_s))
+        self._server = ControlServer(self.id, max(self.options.silent_s, SILENT_REPORTS * self.options.report_every_s))
         self._named = dict(replicas or {})  # by the user; a policy may say with how many of the others it begins
         self._routing = RoutingTable(topology, self._named, self._server)
         self._tally = Tally(topology)

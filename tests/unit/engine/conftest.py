@@ -188,12 +188,17 @@ class Driver:
         self.tables: dict[str, Table] = {}  # with which the attempt begins
         self.restores: dict[str, Restore] = {}  # the state of each operator
         self.gone: list[AtWork] = []  # what processes that are lost were at
+        self.silent: list[AtWork] = []  # and those that said nothing any more
         self.port = self.server.start("127.0.0.1", self)
         self.agents: list[Agent] = []
 
     def hear(self, reports: Reports) -> list[OnlineNews]:
         self.heard.append(reports)
         return []
+
+    def fell_silent(self, last: AtWork, silent_s: float) -> None:
+        assert silent_s == self.server._silent_s
+        self.silent.append(last)
 
     def lost(self, last: AtWork) -> None:
         self.gone.append(last)

@@ -27,6 +27,7 @@ def test_nothing_is_dropped_by_default() -> None:
         ({"start_timeout_s": 0.0}, "start_timeout_s must be above 0; got 0.0"),
         ({"checkpoint_every_s": 0.9}, "checkpoint_every_s must be at least 1; got 0.9"),
         ({"checkpoint_every_s": math.nan}, "checkpoint_every_s must be at least 1; got nan"),
+        ({"silent_s": 4}, "silent_s must be at least 5; got 4"),
         ({"checkpoint_timeout_s": 0.0}, "checkpoint_timeout_s must be above 0; got 0.0"),
         ({"q_size": 0}, "q_size must be at least 1; got 0"),
         ({"queue_bytes": 1000}, "queue_bytes must be at least 1048576; got 1000"),

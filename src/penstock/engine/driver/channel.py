@@ -38,6 +38,7 @@ HANDSHAKE_TIMEOUT_S = 5.0
 HANDSHAKE_FRAME_BYTES = 4096
 MOST_COMPLAINTS = 100
 SILENT_S = 10.0  # a process that says nothing for this long is gone
+LOOKS = 20  # in that time
 
 
 class Publisher(Protocol):
@@ -56,6 +57,9 @@ class Listener(Protocol):
     def lost(self, last: AtWork) -> None:
         """A process is gone; this is the last that is known of what it did."""
 
+    def fell_silent(self, last: AtWork, silent_s: float) -> None:
+        """A process has said nothing for so long, and was hung up on; it is told of as `lost`, too."""
+
     def answer(self, question: Question) -> Answer:
         """What a replica or a source's slot wants to know as it begins."""
 
@@ -63,9 +67,11 @@ class Listener(Protocol):
 class ControlServer:
     """A TCP server on a thread of its own; every connection is one replica's process."""
 
-    def __init__(self, run: str, *, silent_s: float = SILENT_S) -> None:
+    def __init__(self, run: str, silent_s: float = SILENT_S) -> None:
         self._run = run
         self._silent_s = silent_s  # who says nothing for so long is gone, with its machine or not
+        self._heard: dict[asyncio.StreamWriter, int] = {}  # when each has said something, in looks of ours
+        self._looks = 0
         self.secret = secrets.token_bytes(32)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listener: Listener
@@ -140,7 +146,9 @@ class ControlServer:
             return
         finally:
             ready.set()
+        watching = loop.create_task(self._watch())
         loop.run_forever()
+        watching.cancel()
         self._shut_down(loop, server)
 
     def _shut_down(self, loop: asyncio.AbstractEventLoop, server: asyncio.Server) -> None:
@@ -155,6 +163,20 @@ class ControlServer:
         loop.run_until_complete(asyncio.sleep(0))  # a connection closes one turn after it was asked to
         loop.close()
 
+    async def _watch(self) -> None:
+        """Hang up on those who have been silent for too long.
+
+        Looks are counted, not seconds: when the driver itself stood still, or its clock jumped, nobody was silent.
+        """
+        while True:
+            await asyncio.sleep(self._silent_s / LOOKS)
+            self._looks += 1
+            for writer in [one for one, heard in self._heard.items() if self._looks - heard > LOOKS]:
+                del self._heard[writer]
+                writer.transport.abort()
+                if (last := self._at_work.get(writer)) is not None:
+                    self._listener.fell_silent(last, self._silent_s)
+
     def _broadcast(self, message: Notice) -> None:
         data = frame(message)
         for writer in self._writers:
@@ -165,12 +187,12 @@ class ControlServer:
         try:
             async with asyncio.timeout(HANDSHAKE_TIMEOUT_S):
                 await self._shake_hands(reader, writer)
-            self._writers[writer] = -1
+            self._writers[writer], self._heard[writer] = -1, self._looks
             for notice in list(self._latest.values()):
                 writer.write(frame(notice))
             while True:
-                async with asyncio.timeout(self._silent_s):
-                    message = await _receive(reader, MAX_FRAME_BYTES)
+                message = await _receive(reader, MAX_FRAME_BYTES)
+                self._heard[writer] = self._looks
                 self._take(message, writer)
         except (asyncio.IncompleteReadError, ConnectionError, TimeoutError):
             pass  # gone, or never one of ours; a replica comes back by itself
@@ -180,6 +202,7 @@ class ControlServer:
         finally:
             self._connections.discard(writer)
             self._writers.pop(writer, None)
+            self._heard.pop(writer, None)
             writer.close()
             if (last := self._at_work.pop(writer, None)) is not None:
                 self._listener.lost(last)

@@ -118,6 +118,9 @@ class Work(Protocol):
     def wait_settled(self, timeout_s: float) -> bool:
         """Wait until no earlier shift is at work."""
 
+    def give_up(self, generation: int, cause: str) -> None:
+        """End that attempt, if it is still at work; it is started again as after any death."""
+
     def renew(self, between: Callable[[], None]) -> None:
         """Have what is at work begin again from the last checkpoint; nothing runs while `between` is called."""
 
@@ -235,6 +238,10 @@ class Driver:
     def lost(self, last: AtWork) -> None:
         """A process is gone; this is the last that is known of what it did."""
         self._suspects.lost(last)
+
+    def fell_silent(self, last: AtWork, silent_s: float) -> None:
+        """A process has said nothing for so long: its attempt ends, and what it may do later counts no more."""
+        self.work.give_up(last.generation, f"{last.operator}/{last.replica} has said nothing for {silent_s:g} s")
 
     def answer(self, question: Question) -> Answer:
         """What a replica or a source's slot wants to know as it begins."""

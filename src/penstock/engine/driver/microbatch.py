@@ -160,6 +160,9 @@ class MicroBatches:
         """There is never an earlier shift."""
         return True
 
+    def give_up(self, generation: int, cause: str) -> None:
+        """Never: processes come and go with batches."""
+
     def renew(self, between: Callable[[], None]) -> None:
         """Owners of key groups change between batches only: there is never a change to be taken back."""
 

@@ -13,7 +13,7 @@ KEPT_EVENTS = 1000  # that have ended a query, and are known again
 
 OUTSIDE = re.compile(
     r"Python worker exited unexpectedly|ExecutorLostFailure|[Ee]xecutor heartbeat timed out|streaming shuffle writer"
-    r"|ClosedChannelException|IOException: Broken pipe"
+    r"|ClosedChannelException|IOException: Broken pipe|has said nothing for [\d.e+]+ s"
     r"|\b(Connection(Refused|Reset|Aborted)?|BrokenPipe|Timeout|AMQPConnection)Error\b"
     r"|[Cc]onnection (was |is )?(refused|reset|aborted|closed|lost|timed out)|[Cc]onnection to .{1,80} (failed|closed)"
     r"|closed the connection|terminating connection|the database system is|database is locked|too many clients"

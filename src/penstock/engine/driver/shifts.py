@@ -166,6 +166,11 @@ class Shifts:
                 return True
         return False
 
+    def give_up(self, generation: int, cause: str) -> None:
+        """End that attempt, if it is still at work; it is started again as after any death."""
+        for shift in list(self._shifts.values()):
+            shift.supervisor.give_up(generation, cause)
+
     def renew(self, between: Callable[[], None]) -> None:
         """Have the shift at work begin again from the last checkpoint; nothing runs while `between` is called."""
         self.current.supervisor.renew(between)

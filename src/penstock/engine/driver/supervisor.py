@@ -54,6 +54,7 @@ class Supervisor:
         self._restarts = Restarts(options.retries, options.retry_window_s, random.Random())
         self._running: StreamingQuery | None = None
         self._not_started = ""
+        self._given_up: tuple[int, str] | None = None  # that generation is to end, and why
         self._started_s = 0.0
         self._stopping = threading.Event()
         self._changing = threading.Lock()
@@ -89,6 +90,10 @@ class Supervisor:
             self.restarting = False
             return True
 
+    def give_up(self, generation: int, cause: str) -> None:
+        """Have that generation end, and treat it as one that died of this cause; returns at once."""
+        self._given_up = generation, cause
+
     def renew(self, between: Callable[[], None], unless: Callable[[], bool] = lambda: False) -> None:
         """End the query, call `between`, and start the next generation; it does not count as a restart.
 
@@ -114,7 +119,7 @@ class Supervisor:
     def _keep_alive(self) -> None:
         while not self._stopping.wait(LOOK_EVERY_S):
             with self._changing:
-                if self._running is not None and self._running.isActive:
+                if self._running is not None and self._running.isActive and not self._end_given_up():
                     continue
                 if self._query.finishing:
                     return
@@ -124,10 +129,21 @@ class Supervisor:
                 if not self._restart(self._death()):
                     return
 
+    def _end_given_up(self) -> bool:
+        """End the query if it is to be given up; whether that was done."""
+        if self._running is None or self._given_up is None or self._given_up[0] != self.generation:
+            return False
+        with contextlib.suppress(Exception):  # it says so when a batch is cut short, which is what is wanted
+            self._running.stop()
+        return True
+
     def _death(self) -> Death:
         self.died_s = time.monotonic()
         lived_s = self.died_s - self._started_s
-        self.cause = self._not_started if self._running is None else self._cause(self._running)
+        if self._given_up is not None and self._given_up[0] == self.generation:
+            self.cause = self._given_up[1]
+        else:
+            self.cause = self._not_started if self._running is None else self._cause(self._running)
         return Death(self.cause, lived_s, self._checkpoints())
 
     def _cause(self, query: StreamingQuery) -> str:

@@ -112,6 +112,26 @@ def test_a_living_query_is_left_alone(starter: Starter, supervise: Any) -> None:
     assert (len(starter.queries), supervisor.restarts) == (1, 0)
 
 
+SILENT = "count/1 has said nothing for 10 s"
+
+
+def test_an_attempt_that_is_given_up_is_ended_and_started_again(starter: Starter, supervise: Any, tools: Tools) -> None:
+    """A process that had stopped for good kept the run without checkpoints for ever; Spark saw nothing of it."""
+    supervisor = supervise(retries=0)  # it is the environment's fault
+    supervisor.give_up(0, SILENT)
+    tools.until(lambda: supervisor.restarts == 1)
+    assert (starter.queries[0].stopped, supervisor.cause) == (True, SILENT)
+    starter.queries[1].kill(RuntimeError("broken"))
+    assert str(tools.until(lambda: supervisor.failure)) == "the query died: broken"
+
+
+def test_only_the_attempt_that_is_meant_is_given_up(starter: Starter, supervise: Any) -> None:
+    supervisor = supervise()
+    supervisor.give_up(7, SILENT)
+    time.sleep(0.02)
+    assert (len(starter.queries), starter.queries[0].stopped) == (1, False)
+
+
 def test_after_its_retries_it_is_given_up_with_the_last_cause(starter: Starter, supervise: Any, tools: Tools) -> None:
     starter.born_dead = RuntimeError("broken for good")
     supervisor = supervise(retries=3)
