@@ -14,7 +14,7 @@ SCENE = Path(__file__).parents[2] / "benchmarks/history.py"
 
 
 def play(sink: str) -> str:
-    numbers = ("--events", "3000", "--rate", "100", "--worker-kills", "2", "--driver-kills", "1", "--changes", "6")
+    numbers = ("--events", "2000", "--rate", "100", "--worker-kills", "2", "--driver-kills", "1", "--changes", "6")
     command = [sys.executable, str(SCENE), "--sink", sink, *numbers]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=580)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -39,7 +39,7 @@ def queries() -> list[str]:
     """Those of the board, as Grafana would send them."""
     board = json.loads((OPS / "grafana" / "penstock.json").read_text())
     found = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
-    values = {"$job": "penstock", "$instance": ".*", "$__rate_interval": "10s"}
+    values = {"$job": "penstock", "$instance": ".*", "$__rate_interval": "1m"}
     return [re.sub(r"\$\w+", lambda match: values[match[0]], one) for one in found]
 
 

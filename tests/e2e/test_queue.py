@@ -85,7 +85,7 @@ class Proxy:
         self._listens.shutdown(socket.SHUT_RDWR)
         self._listens.close()
         for thread in self._threads:
-            thread.join(10)
+            thread.join(LONG_S)
 
 
 class Replica:
@@ -123,7 +123,9 @@ def test_a_connection_cut_in_the_middle_loses_nothing(broker: Broker, queue: str
     assert len(found) > len(sent)  # some of them twice, and nobody could know
 
 
-def test_a_broker_that_dies_and_comes_back_loses_nothing(broker: Broker, queue: str) -> None:
+def test_a_broker_that_dies_and_comes_back_loses_nothing(
+    broker: Broker, queue: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """Call after call, until it is back: at least one of them meets a broker that is not there."""
     one = AmqpQueue(broker.url, queue, patience_s=2 * START_S)
     one.open("r1")
@@ -137,14 +139,16 @@ def test_a_broker_that_dies_and_comes_back_loses_nothing(broker: Broker, queue: 
             done.append(call)
             time.sleep(0.01)
 
-    thread = threading.Thread(target=publish)
+    thread = threading.Thread(target=publish, daemon=True)
     thread.start()
     until(lambda: len(done) >= 100)  # of a queue just made, RabbitMQ may forget that it was, confirmed or not
+    caplog.clear()
     broker.kill()
+    until(lambda: "away, waited for" in caplog.text)
     before = len(done)
     broker.start()
     back.set()
-    thread.join(60)
+    thread.join(LONG_S)
     assert not thread.is_alive()
     assert before < len(done)
     one.close()
@@ -163,14 +167,15 @@ def test_a_queue_that_was_deleted_is_made_anew(broker: Broker, queue: str) -> No
     assert {about.message_id for about, _ in taken(broker, queue)} == set(events(10))
 
 
-def test_a_broker_that_comes_late_is_waited_for(broker: Broker, queue: str) -> None:
+def test_a_broker_that_comes_late_is_waited_for(broker: Broker, queue: str, caplog: pytest.LogCaptureFixture) -> None:
     port = free_port()
     one = AmqpQueue(f"amqp://guest:guest@127.0.0.1:{port}/", queue)
-    thread = threading.Thread(target=one.open, args=("r1",))
+    thread = threading.Thread(target=one.open, args=("r1",), daemon=True)
     thread.start()
-    time.sleep(0.3)
+    until(lambda: "away, waited for" in caplog.text)
     with closing(Proxy(broker, port=port)):
-        thread.join(60)
+        thread.join(LONG_S)
+        assert not thread.is_alive()
         one.publish(events(3))
         one.close()
     assert len(taken(broker, queue)) == 3
@@ -199,7 +204,7 @@ def test_the_word_count_on_spark_publishes_every_count(broker: Broker) -> None:
             sink=lambda name, _: QueueSink(proxy.url, name), service_ms=dict.fromkeys(SERVICE_MS, 0.0), pool=2
         )
         flow = find_app("wordcount").build(options)
-        with Run(flow, TraceSource(constant(100.0, 6.0), sentences), replicas={"consumer": 2}) as run:
+        with Run(flow, TraceSource(constant(200.0, 3.0), sentences), replicas={"consumer": 2}) as run:
             assert run.wait(LONG_S)
             counters = run.fresh_counters()
         assert proxy.cut == 2

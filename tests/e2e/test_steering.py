@@ -87,7 +87,7 @@ def steer_from_the_page(tab: Tab, live: penstock.Elastic) -> None:
     until(lambda: active(live) == {"first": 3, "end": 1})
     tab.until("document.getElementById('in-force').textContent === 'by order: first by hand: 3 replicas'")
     tab.until("document.querySelector('[data-name=first] text:nth-of-type(2)').textContent === '3/4'")
-    assert "Ana (127.0.0.1)" in tab.value("document.getElementById('orders').textContent")
+    tab.until("document.getElementById('orders').textContent.includes('Ana (127.0.0.1)')")
 
 
 def test_a_run_is_steered_while_it_goes_on_and_by_its_next_driver(tab: Tab, tmp_path: Path) -> None:

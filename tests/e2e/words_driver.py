@@ -2,9 +2,10 @@
 
     words_driver.py FOLDER SINK EVENTS RATE MODE [CHECKPOINTS]
 
-Started again on the same folder, it carries the run on. In micro-batch mode the words are the rows of a DataFrame, from
-a folder of files. With a URI for CHECKPOINTS, state and checkpoints are there, and the sink is a table that shows
-what is committed.
+Started again on the same folder, it carries the run on, perhaps to another number of events: the words of a longer run
+begin with those of a shorter one. It says when its source began, each change, and how it ended. In micro-batch mode the
+words are the rows of a DataFrame, from a folder of files. With a URI for CHECKPOINTS, state and checkpoints are there,
+and the sink is a table that shows what is committed.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from penstock.common import lease
 from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
 from penstock.engine.session import OWN
@@ -85,12 +87,14 @@ def ended(run: Run, mode: str, sink: Path, events: int) -> bool:
 
 
 def main(folder: str, sink: str, events: str, rate: str, mode: str, checkpoints: str | None = None) -> None:
+    lease.STALE_S = 8.0  # whether a driver that was killed lives need not be looked at for half a minute
     words, spark = zipf_words(int(events)), session() if mode == "microbatch" else None
     kept = Path(folder).with_name("words")
     source = trace(words, float(rate)) if spark is None else rows(words, int(rate), kept, spark)
     options = RunOptions(folder=Path(folder), mode=mode, checkpoint_every_s=5, checkpoints=checkpoints)
     flow = topology(Path(sink), committed=checkpoints is not None)
     with Run(flow, source, replicas={"lengthen": 2}, options=options, spark=spark) as run:
+        print("began", run.epoch_s, flush=True)
         for replicas in cycle(CHANGES):
             if ended(run, mode, Path(sink), int(events)):
                 break

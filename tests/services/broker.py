@@ -11,10 +11,11 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from ..waiting import LONG_S
 from . import free_port
 
 SERVERS = ("/usr/lib/rabbitmq/bin/rabbitmq-server", "rabbitmq-server")  # the first runs as whoever starts it
-START_S = 90.0
+START_S = LONG_S
 
 
 def server() -> str | None:

@@ -6,10 +6,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from ..waiting import LONG_S
+
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 ALONE = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars"]
 ALONE += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-OPEN_S = 120.0
 
 
 def program() -> str | None:
@@ -37,4 +38,4 @@ class Browser:
         profile = self._folder / "profile"
         shutil.rmtree(profile, ignore_errors=True)
         command = [str(program()), *ALONE, f"--user-data-dir={profile}", *what, page.resolve().as_uri()]
-        return subprocess.run(command, check=True, capture_output=True, timeout=OPEN_S, cwd=self._folder).stdout
+        return subprocess.run(command, check=True, capture_output=True, timeout=LONG_S, cwd=self._folder).stdout

@@ -16,9 +16,10 @@ from typing import Any
 import psutil
 import psycopg
 
+from ..waiting import LONG_S
 from . import free_port
 
-START_S = 60.0
+START_S = LONG_S
 ACCOUNT = "postgres"  # the server refuses to run as root
 
 
@@ -96,6 +97,6 @@ class Database:
 
     def _answers(self) -> bool:
         with suppress(psycopg.OperationalError):
-            psycopg.connect(self.url.replace("+psycopg", ""), connect_timeout=2).close()
+            psycopg.connect(self.url.replace("+psycopg", ""), connect_timeout=20).close()
             return True
         return False

@@ -23,11 +23,11 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from ..waiting import LONG_S
 from . import free_port
 
 JARS = Path(__file__).parents[2] / ".kafka" / "jars"  # scripts/kafka.sh puts them there
-START_S = 90.0
-ANSWER_S = 10.0
+START_S = LONG_S
 QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")  # Java's; for benchmarks, none
 USERS = {"reader": "read-secret", "stranger": "strange-secret"}  # the second may do nothing
 
@@ -126,14 +126,14 @@ class Kafka:
         config = {name.replace("_", "."): value for name, value in settings.items()}
         new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=config)
         self.admin.create_topics([new])[topic].result(START_S)
-        while topic not in self.admin.list_topics(timeout=ANSWER_S).topics:
+        while topic not in self.admin.list_topics(timeout=START_S).topics:
             time.sleep(0.05)
         return topic
 
     def delete(self, topic: str) -> None:
         """Remove a topic, and wait until it is gone."""
         self.admin.delete_topics([topic])[topic].result(START_S)
-        while topic in self.admin.list_topics(timeout=ANSWER_S).topics:
+        while topic in self.admin.list_topics(timeout=START_S).topics:
             time.sleep(0.05)
 
     def allow(self, user: str, topic: str, operation: AclOperation) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -13,7 +12,10 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-START_S = 60.0
+from ..waiting import LONG_S
+from . import free_port
+
+START_S = LONG_S
 CONFIG = """
 global: {{scrape_interval: 1s, evaluation_interval: 1s}}
 rule_files: ["{rules}"]
@@ -37,8 +39,7 @@ class Prometheus:
         (folder / "prometheus.yml").write_text(CONFIG.format(rules=folder / "rules.yml", target=target))
 
     def __enter__(self) -> Prometheus:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._port = free.getsockname()[1]
+        self._port = free_port()
         command = [str(program()), f"--config.file={self._folder / 'prometheus.yml'}"]
         command += [f"--storage.tsdb.path={self._folder / 'data'}", f"--web.listen-address=127.0.0.1:{self._port}"]
         self._log = (self._folder / "prometheus.log").open("wb")
@@ -73,7 +74,9 @@ class Prometheus:
     def _ask(self, what: str, **parameters: str) -> dict[str, Any]:
         given = urllib.parse.urlencode(parameters)
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/api/v1/{what}?{given}", timeout=30) as answer:
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{self._port}/api/v1/{what}?{given}", timeout=START_S
+            ) as answer:
                 found: dict[str, Any] = json.load(answer)["data"]
                 return found
         except urllib.error.HTTPError as error:

@@ -7,10 +7,11 @@ import subprocess
 import time
 from pathlib import Path
 
+from ..waiting import LONG_S
 from . import free_port
 
 PYTHON = Path(__file__).parents[2] / ".s3" / "bin" / "python"  # an environment of its own: it brings thirty packages
-START_S = 60.0
+START_S = LONG_S
 LOGIN = {"AWS_ACCESS_KEY_ID": "tests", "AWS_SECRET_ACCESS_KEY": "tests", "AWS_EC2_METADATA_DISABLED": "true"}
 
 

@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ..waiting import LONG_S
 from .browser import ALONE, program
 
-ANSWER_S = 60.0
 # Chromium wants to read from 3 and to write to 4, whichever numbers the pipes have here.
 _LAUNCH = """
 import fcntl, os, sys
@@ -56,7 +56,7 @@ class Tab:
 
     def __exit__(self, *_: object) -> None:
         self._process.terminate()
-        self._process.wait(ANSWER_S)
+        self._process.wait(LONG_S)
         os.close(self._to)
         os.close(self._from)
 
@@ -79,7 +79,7 @@ class Tab:
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
-    def until(self, script: str, within_s: float = 30.0) -> None:
+    def until(self, script: str, within_s: float = LONG_S) -> None:
         """Wait until an expression is true."""
         end_s = time.monotonic() + within_s
         while not self.value(script):
