@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -55,44 +54,56 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
     spark.stop()
 
 
-def test_a_policy_of_ones_own_in_a_session_of_ones_own(session: SparkSession, tmp_path: Path) -> None:
-    run = penstock.Run(chain(tmp_path / "out"), numbers(1200, rate=200), spark=session)
-    with penstock.Elastic(run, Growing(), td_s=1.0, warm_up_s=1.0, store=tmp_path / "metrics.db") as live:
-        assert live.wait(LONG_S)
+def read(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=LONG_S) as answer:
+        return str(answer.read().decode())
+
+
+def test_a_policy_of_ones_own_in_a_session_of_ones_own_is_shown_while_it_goes_on(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    run = penstock.Run(chain(tmp_path / "out"), numbers(100_000, rate=100), spark=session)
+    store = tmp_path / "metrics.db"
+    with penstock.Elastic(run, Growing(), td_s=0.5, warm_up_s=0.5, store=store, ui="0") as live:
+        until(lambda: len(run.active["first"]) == 3)
+        before = steps(live)
+        until(lambda: steps(live) > before + 2)  # in which it wants a fourth
+        check_shown(live)
+        run.stop_sources()
+        assert run.wait_drained(LONG_S)
+        count = run.counters().sources["numbers"]
+        assert f'penstock_events_processed_total{{operator="end"}} {float(count)}' in read(f"{live.ui_url}metrics")
+    with pytest.raises(urllib.error.URLError):
+        read(str(live.ui_url))
     assert session.range(5).count() == 5  # the session is still the user's
     summary = live.summary()
-    assert (summary["events"], summary["processed"], summary["dropped"]) == (1200, 1200, {})
+    assert (summary["events"], summary["processed"], summary["dropped"]) == (count, count, {})
     assert summary["operators"]["first"]["active"] == [0, 1, 2]  # the pool bounds it
-    assert sorted(event["n"] for _, event in penstock.collected(tmp_path / "out")) == list(range(1200))
-    store = Store(str(tmp_path / "metrics.db"), must_exist=True)
+    assert sorted(event["n"] for _, event in penstock.collected(tmp_path / "out")) == list(range(count))
+    check_kept(store)
+
+
+def steps(live: penstock.Elastic) -> int:
+    """That the loop has made."""
+    return live.loop_state.last.number if live.loop_state.last is not None else 0
+
+
+def check_shown(live: penstock.Elastic) -> None:
+    """To a browser, and to Prometheus."""
+    shown = until(lambda: (one := json.loads(read(f"{live.ui_url}api/runs/{live.name}")))["series"]["numbers"] and one)
+    assert {one["operator"] for one in shown["moment"]["operators"]} == {"first", "end"}
+    told = read(f"{live.ui_url}metrics")
+    assert f'penstock_run_info{{policy="Growing",run="{live.name}",topology="chain"}} 1.0' in told
+    assert 'penstock_replicas{operator="first"} 3.0' in told
+
+
+def check_kept(file: Path) -> None:
+    store = Store(str(file), must_exist=True)
     (kept,) = store.runs()
     reasons = {row.reason for row in store.decisions(kept.run, "first")}
     store.close()
     assert kept.finished_at is not None
     assert any("always more" in reason for reason in reasons)
-
-
-def read(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=30) as answer:
-        return str(answer.read().decode())
-
-
-def test_a_run_is_shown_while_it_goes_on(session: SparkSession, tmp_path: Path) -> None:
-    run = penstock.Run(chain(tmp_path / "out"), numbers(2000, rate=100), spark=session)
-    store = tmp_path / "metrics.db"
-    with penstock.Elastic(run, "static:2", td_s=0.5, warm_up_s=0.5, store=store, ui="0") as live:
-        deadline = time.monotonic() + 300
-        while not (shown := json.loads(read(f"{live.ui_url}api/runs/{live.name}")))["series"]["numbers"]:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        assert {one["operator"] for one in shown["moment"]["operators"]} == {"first", "end"}
-        told = read(f"{live.ui_url}metrics")
-        assert f'penstock_run_info{{policy="static:2",run="{live.name}",topology="chain"}} 1.0' in told
-        assert 'penstock_replicas{operator="first"} 2.0' in told
-        assert live.wait(LONG_S)
-        assert 'penstock_events_processed_total{operator="end"} 2000.0' in read(f"{live.ui_url}metrics")
-    with pytest.raises(urllib.error.URLError):
-        read(str(live.ui_url))
 
 
 def test_a_run_that_was_there_before_goes_on_without_it(session: SparkSession, tmp_path: Path) -> None:

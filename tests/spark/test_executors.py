@@ -21,7 +21,7 @@ from penstock.infra.cluster_workers import await_workers
 from penstock.infra.executors import SETTINGS, Executors
 from penstock.infra.standalone import StandaloneCluster, StandaloneOptions
 from penstock.infra.worker import executor_here
-from tests.waiting import until
+from tests.waiting import LONG_S, until
 
 
 def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -53,7 +53,7 @@ def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSess
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (*sys.path, str(Path(__file__).parent)))))
     settings = {"spark.executor.cores": "2", "spark.executor.memory": "512m", "spark.task.maxFailures": "1"}
     with StandaloneCluster(tmp_path / "cluster", StandaloneOptions(cores=2, memory_mb=600)) as cluster:
-        await_workers(cluster, 2)
+        await_workers(cluster, 2, LONG_S)
         master = {"spark.master": cluster.url, **cluster.settings}
         session = open_session(4, {**settings, **SETTINGS, **master}, tmp_path / "spark.log")
         yield session
@@ -62,10 +62,15 @@ def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSess
 
 
 def check_local_session(folder: Path) -> None:
-    """One that came after a session with a secret made a secret of its own, which all later ones had then as well."""
+    """One that came after a session with a secret made a secret of its own, which all later ones had then as well.
+
+    Its executors are not for us.
+    """
     local = open_session(1, {}, folder / "local.log")
     try:
         assert local.sparkContext.getConf().get("spark.authenticate") is None
+        with pytest.raises(EngineError, match=r"must run on a cluster; its master is local\[1\]"):
+            Executors(local)
     finally:
         local.stop()
 
@@ -112,12 +117,3 @@ def check_secret(spark: SparkSession) -> None:
     commands = [" ".join(one.info["cmdline"] or ()) for one in psutil.process_iter(["cmdline"])]
     assert [one for one in commands if "CoarseGrainedExecutorBackend" in one]
     assert not [one for one in commands if secret in one]
-
-
-def test_a_session_must_be_on_a_cluster_and_allow_it() -> None:
-    spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-    try:
-        with pytest.raises(EngineError, match=r"must run on a cluster; its master is local\[1\]"):
-            Executors(spark)
-    finally:
-        spark.stop()

