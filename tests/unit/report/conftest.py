@@ -153,6 +153,12 @@ def made_run():
 
 
 @pytest.fixture
-def undrawn(monkeypatch):
+def rendered():
+    """Asked for by tests that look at pictures; for all others plots are not rendered."""
+
+
+@pytest.fixture(autouse=True)
+def undrawn(request, monkeypatch):
     """Plots that are never rendered, where only words count: it takes a second."""
-    monkeypatch.setattr(Figure, "savefig", lambda *given, **more: None)
+    if "rendered" not in request.fixturenames:
+        monkeypatch.setattr(Figure, "savefig", lambda *given, **more: None)

@@ -89,7 +89,7 @@ def test_few_or_empty_results_have_a_verdict_of_their_own(results, said):
     assert said_of(*results).startswith(said)
 
 
-def test_the_terminal_and_the_page_say_the_same_with_names_in_bold(undrawn):
+def test_the_terminal_and_the_page_say_the_same_with_names_in_bold():
     said = verdict_text(ALL)
     assert said.plain == said_of(*ALL)
     assert [said.plain[span.start : span.end] for span in said.spans if span.style == "bold"] == ["psps", "static:peak"]
@@ -98,7 +98,7 @@ def test_the_terminal_and_the_page_say_the_same_with_names_in_bold(undrawn):
     assert re.findall("<b>(psps|static:peak)</b>", page) == ["psps", "static:peak"]
 
 
-def test_the_verdict_takes_odd_names_as_they_are(undrawn):
+def test_the_verdict_takes_odd_names_as_they_are():
     odd = dataclasses.replace(PSPS, policy="[bold]x[/bold]<i>")
     assert verdict_text([odd]).plain.startswith("[bold]x[/bold]<i> meets the target")
     assert "<b>[bold]x[/bold]&lt;i&gt;</b> meets" in arena_page(report([odd]))
@@ -112,7 +112,7 @@ def test_what_is_not_known_comes_last_in_the_ranking():
         assert [one.policy for one in ranked(order)] == ["oracle", "psps", "static:peak", "keda", "lost"]
 
 
-def test_the_table_has_every_figure_of_a_policy(undrawn):
+def test_the_table_has_every_figure_of_a_policy():
     dropped, changes = {"t_out": 1200, "q_size": 0, "error": 3}, {"clean": 1.5, "store": 4.5}
     dropping = dataclasses.replace(PSPS, dropped=dropped, changes_per_minute=changes, replica_seconds=78230.4)
     shown = words(arena_page(report([dropping])))
@@ -123,7 +123,7 @@ def test_the_table_has_every_figure_of_a_policy(undrawn):
     assert "reconfigurations" in shown
 
 
-def test_page_and_terminal_say_who_had_which_forecast(undrawn):
+def test_page_and_terminal_say_who_had_which_forecast():
     planner = dataclasses.replace(KEDA, policy="cba", forecaster="auto")
     said = "Forecasts: auto for cba; none for psps."
     assert forecasts([planner, PSPS]) == said
@@ -132,7 +132,7 @@ def test_page_and_terminal_say_who_had_which_forecast(undrawn):
     assert "Forecasts" not in words(arena_page(report([PSPS])))
 
 
-def test_the_header_says_what_was_played(undrawn):
+def test_the_header_says_what_was_played():
     chosen = {"td_s": 30, "t_out_s": 30, "q_size": 100_000, "actuation": "restart", "restart_s": 20, "seed": 7}
     shown = words(arena_page(report(**chosen, grouping="shuffle")))
     for chip in ("trace steady", "length 2 min 00 s", "mean 20.0 events/s", "peak 20.0 events/s", "events 2,400"):
@@ -182,7 +182,7 @@ def test_whatever_the_results_there_is_a_page(results):
     assert not re.search(r"\b(nan|inf|None)\b", words(page))
 
 
-def test_a_trace_without_events_has_a_page(undrawn):
+def test_a_trace_without_events_has_a_page():
     silent = dataclasses.replace(UNKNOWN, events=0, replica_seconds=30.0, history=history(latency_s=[math.nan] * 24))
     page = arena_page(report([silent], trace=constant(0.0, duration_s=120.0)))
     assert "No events entered" in page

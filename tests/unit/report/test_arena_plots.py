@@ -23,6 +23,7 @@ from penstock.workload import constant
 from .contests import CONTESTS, ORACLE, PEAK, PSPS, TD_S, history, report, result
 from .pages import drawn
 
+pytestmark = pytest.mark.usefixtures("rendered")
 PLOTS = [arena_page.replicas_plot, arena_page.latency_plot]
 
 
@@ -131,7 +132,7 @@ def test_names_for_which_there_is_no_room_are_left_out():
     axes = Figure(figsize=(8, 4)).add_subplot()
     place_labels(axes, arena_spots(report(crowd)))
     assert 0 < len(axes.texts) < 120
-    assert drawn(scatter_plot(arena_spots(report(crowd))))
+    assert drawn(scatter_plot(arena_spots(report(crowd)), 0.01))
 
 
 PLACES = st.lists(st.tuples(st.floats(0.05, 0.95), st.floats(0.05, 0.95)), min_size=1, max_size=25)

@@ -62,6 +62,7 @@ def test_a_series_on_which_no_model_has_figures_has_no_plot() -> None:
     assert "<img" not in backtest_page([test], Terms())
 
 
+@pytest.mark.usefixtures("rendered")
 @pytest.mark.parametrize(("step_s", "rows"), [(3600.0, 20), (86_400.0, 2), (1.0, 20)])
 def test_the_plot_shows_the_end_of_the_test_part(step_s: float, rows: int) -> None:
     series = Trace("s", step_s, np.arange(60.0))

@@ -15,6 +15,7 @@ from penstock.report.run_page import MOST_OPERATORS, largest, styles_of
 
 from .pages import drawn
 
+pytestmark = pytest.mark.usefixtures("rendered")
 PLOTS = [plots.rates_plot, plots.replicas_plot, plots.backlog_plot, plots.latency_plot]
 
 

@@ -81,6 +81,7 @@ RUNS = {
 
 
 @pytest.mark.parametrize("change", RUNS.values(), ids=RUNS)
+@pytest.mark.usefixtures("rendered")
 def test_the_plot_is_a_picture_of_sane_size(change, made_run):
     assert 400 <= drawn(replicas_plot(change(made_run))) <= 4000
 
@@ -99,7 +100,6 @@ def test_the_range_of_plans_for_an_interval(made_run):
     assert bounds["max"][:5].tolist() == pytest.approx([math.nan, 4, 7, 9, math.nan], nan_ok=True)
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_the_page_speaks_of_plans_only_where_there_is_one_ahead(made_run):
     assert "planned" not in words(run_page(made_run))
     assert planned(made_run, horizon=1).planned == {}

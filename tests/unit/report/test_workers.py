@@ -153,10 +153,12 @@ RUNS = {
 
 
 @pytest.mark.parametrize("change", RUNS.values(), ids=RUNS)
+@pytest.mark.usefixtures("rendered")
 def test_the_plot_is_a_picture_of_sane_size(change, made_run):
     assert drawn(workers_plot({"psps": workers_of(change(made_run))})) == round(4.6 * 200)
 
 
+@pytest.mark.usefixtures("rendered")
 def test_policies_are_drawn_below_one_another(played):
     series = simulated_workers(played[1])
     assert drawn(workers_plot({str(n): series for n in range(3)})) == 4.0 * 200
@@ -175,12 +177,10 @@ def test_the_section_of_a_run(made_run):
     assert re.search(r"<td class=\"n\">2</td><td>region local</td><td><span class=\"said\">proposed", part)
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_without_pauses_none_are_spoken_of(made_run):
     assert "Pauses" not in shown(dataclasses.replace(on_workers(made_run), pauses=[]))
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_nothing_where_there_are_no_workers(made_run):
     assert shown(made_run) is None
     lost = dataclasses.replace(made_run, workers=[worker_row(99, "w1")])  # of an interval that was not kept
@@ -189,13 +189,11 @@ def test_nothing_where_there_are_no_workers(made_run):
     assert shown(dataclasses.replace(on_workers(made_run), intervals=never)) is None
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_managers_who_said_nothing(made_run):
     part = shown(dataclasses.replace(on_workers(made_run), managers=[]))
     assert "The managers had nothing to propose." in part
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_the_same_words_stand_once(made_run):
     again = [dataclasses.replace(SAID, sequence=n, time_s=1000.0 + n) for n in range(700)]
     same = workers_of(dataclasses.replace(on_workers(made_run), managers=again)).once
@@ -205,7 +203,6 @@ def test_the_same_words_stand_once(made_run):
     assert "200 more are left out here." in words(part)
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_long_reasons_are_folded_and_escaped(made_run):
     said = [dataclasses.replace(SAID, reason=reason) for reason in ("<b>because</b> " * 30, "short")]
     part = shown(dataclasses.replace(on_workers(made_run), managers=said))
@@ -215,7 +212,6 @@ def test_long_reasons_are_folded_and_escaped(made_run):
     assert words(part).count("because") == 30
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_the_page_of_one_policy_has_its_workers_and_that_of_several_compares_them(played):
     scenario, result, _ = played
     alone = ArenaReport(scenario=scenario, results=[result])
