@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from ast import literal_eval
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -202,3 +203,27 @@ def test_the_page_on_forecasting_prints_what_it_says(capsys: pytest.CaptureFixtu
 def _shown(name: str) -> set[str]:
     """The options that a user sets; those of the run that `trained` follows are set by the loop."""
     return set(FORECASTERS.options(name)) - {"series", "run"}
+
+
+ROOMS = ("engine", "driver", "plan", "worker", "online", "pull", "protocol")
+IMPORT = re.compile(r"^\s*from penstock\.engine(?:\.(\w+))?\S* import", re.MULTILINE)
+
+
+def room(name: str | None) -> str:
+    return name if name in ROOMS else "engine"
+
+
+def test_the_rooms_of_the_engine_import_each_other_as_the_design_says() -> None:
+    """Its table had been true when it was made."""
+    engine, counted = ROOT / "src" / "penstock" / "engine", Counter[tuple[str, str]]()
+    for file in engine.rglob("*.py"):
+        mine = room(file.relative_to(engine).parts[0])
+        counted.update((mine, theirs) for theirs in map(room, IMPORT.findall(file.read_text())) if theirs != mine)
+    table = re.findall(r"^\| `(\w+)/` \|((?: *\d* *\|){7})$", (ROOT / "docs" / "design.md").read_text(), re.MULTILINE)
+    told = {
+        (row, column): int(cell)
+        for row, cells in table
+        for column, cell in zip(ROOMS, cells.split("|"), strict=False)
+        if cell.strip()
+    }
+    assert told == counted

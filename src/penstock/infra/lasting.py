@@ -20,7 +20,6 @@ from penstock.infra.standalone import SETTINGS_FILE, StandaloneCluster, Standalo
 
 STATE_FILE = "cluster.json"
 WORKERS_TIMEOUT_S = 90.0
-MASTER = "master"
 
 
 class Member(msgspec.Struct, frozen=True):
