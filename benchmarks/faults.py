@@ -147,7 +147,8 @@ class Asked(NamedTuple):
             told = f"none of these can be had at {ends}; got {','.join(self.only)!r}"
             raise typer.BadParameter(told, param_hint="--only")
         count = min(self.a_round, self.faults - number * self.a_round)
-        return planned(1000 * self.seed + number, count, kinds, self.longest_s)
+        rare = [*OF_ENDS[ends.partition(":")[0]], *CLOCKS, *CLUSTERED]
+        return planned(1000 * self.seed + number, count, kinds, self.longest_s, rare)
 
 
 def play_all(asked: Asked, ends: Sequence[str], here: Path, plain: bool) -> tuple[list[RoundResult], list[RoundResult]]:
@@ -180,7 +181,9 @@ def tell(console: Console, number: int, one: RoundResult) -> None:
     console.print(f"round {number}, {one.ends}, {one.events} events, {one.took_s:.0f} s: {struck}")
     if not one.good:
         wrong = {name: one.verdict[name] for name in (*FAULTS, "examples") if one.verdict[name]}
-        console.print(f"round {number}: not one history: {one.stuck} {wrong}", style="bold red", markup=False)
+        others = {"ended unasked": one.unasked, "left behind": one.left_behind}
+        wrong |= {name: found for name, found in others.items() if found}
+        console.print(f"round {number}: not good: {one.stuck} {wrong}", style="bold red", markup=False)
 
 
 if __name__ == "__main__":

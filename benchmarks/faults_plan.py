@@ -37,8 +37,12 @@ class Step(NamedTuple):
     seed: int
 
 
-def planned(seed: int, faults: int, kinds: Sequence[str], longest_s: float = STOPPED_S[1]) -> list[Step]:
+def planned(
+    seed: int, faults: int, kinds: Sequence[str], longest_s: float = STOPPED_S[1], rare: Sequence[str] = ()
+) -> list[Step]:
     """So many faults: some two at once, some in the middle of a recovery, half of them in the middle of a move.
+
+    Those that few rounds can have (`rare`) are in every round that can.
 
     >>> steps = planned(3, 4, ["kill_worker", "stop_worker"])
     >>> sum(step.kind not in MOVES for step in steps), steps == planned(3, 4, ["kill_worker", "stop_worker"])
@@ -46,6 +50,9 @@ def planned(seed: int, faults: int, kinds: Sequence[str], longest_s: float = STO
     """
     draw, at_s, steps = random.Random(seed), 4.0, list[Step]()
     order = [kind for _ in range(faults // len(kinds) + 1) for kind in draw.sample(kinds, len(kinds))]
+    if here := [kind for kind in kinds if kind in rare]:
+        order = draw.sample(here, len(here)) + [kind for kind in order if kind not in here] + order
+        order = draw.sample(order[:faults], faults)
     for kind in order[:faults]:
         chance = draw.random()
         if steps:  # two at once; the second while the first is being got over; or when all is well again

@@ -77,8 +77,8 @@ class RoundResult(msgspec.Struct, kw_only=True):
 
     @property
     def good(self) -> bool:
-        """Whether it ended, as one history."""
-        return not self.stuck and not any(self.verdict[name] for name in FAULTS)
+        """Whether it ended, as one history, was never down for good, and left nothing behind."""
+        return not (self.stuck or self.unasked or self.left_behind or any(self.verdict[name] for name in FAULTS))
 
 
 class StuckError(Exception):

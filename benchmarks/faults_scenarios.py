@@ -25,7 +25,6 @@ from penstock import RunOptions, Topology, TraceSource, constant
 from penstock.engine.run import Run
 
 POOLS = {"names": 3, "domains": 3, "end": 2, "letters": 1}
-RETRIES = 1000
 LOOK_S = 0.2
 
 
@@ -140,7 +139,6 @@ def main(path: str) -> None:
         checkpoint_every_s=2,
         checkpoint_timeout_s=60,
         source_slots=1 if setup.source == "events" else 2,
-        retries=RETRIES,
         executors=setup.executors,
         spark=dict(setup.spark),
     )

@@ -17,7 +17,7 @@ LOOK_S = 0.25
 MEMORY_EVERY = 8  # looks
 YOUNG_S = 60.0  # memory grows while a driver starts, and Java compiles
 OLD_S = 300.0  # a slope over less says nothing
-GONE_WITHIN_S = 15.0
+GONE_WITHIN_S = 60.0  # of a machine that is busy with other work
 TOGETHER_S = 3.0  # a checkpoint, and what is shown with it
 
 

@@ -16,6 +16,15 @@ def test_every_kind_comes_before_one_comes_again() -> None:
     assert sorted(faults) == sorted(KINDS)
 
 
+def test_what_few_rounds_can_have_is_in_each_that_can() -> None:
+    rare = ("kill_broker", "clock_back", "kill_master")
+    for seed in range(30):
+        struck = [step.kind for step in planned(seed, 4, [*KINDS, *rare[:2]], rare=rare) if step.kind not in MOVES]
+        assert len(struck) == 4
+        assert set(rare[:2]) < set(struck)
+    assert len([one for one in planned(1, 5, rare, rare=rare) if one.kind not in MOVES]) == 5
+
+
 def test_over_many_seeds_faults_come_at_once_soon_after_each_other_and_amid_moves() -> None:
     gaps, moves = [], 0
     for seed in range(50):
