@@ -7,7 +7,8 @@
 1,000 real DNS queries a second are counted by name and by domain, and every 10 s the replicas of one of the two change,
 so that state moves. Once a minute it is looked at: latency since the last look, memory, open files and threads of
 driver, JVM and Python workers. Prints one JSON object: medians of the first looks and of the last ones, but for the
-first minutes of a driver, how memory grew in the longest life of one, and what is missing of what was sent.
+first minutes of a driver, how memory grew in the longest life of one, what is missing of what was sent, and what has
+`grown` by more than noise; ends with 1 if something is missing or has.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ KEYED = ("names", "domains")
 EVENTS = 50_000  # different ones
 YOUNG_S = 120.0  # memory grows while it starts, and Java compiles
 COMPARED = 5  # looks at either end
+LATER, LATER_MS = 1.5, 10.0  # latency may be so many times as high, and so much higher: noise
+MORE = 1.1  # open files, threads and, by its slope over an hour, memory
 
 
 class Look(msgspec.Struct, kw_only=True):
@@ -202,16 +205,27 @@ def summary(looks: Sequence[Look], missing: int) -> dict[str, Any]:
     """The first looks beside the last ones."""
     old = [one for one in looks if one.age_s > YOUNG_S] or list(looks)
     few = min(COMPARED, max(1, len(old) // 2))
+    begin, end, slope = medians(old[:few]), medians(old[-few:]), slopes(looks)
     return {
         "looks": len(looks),
         "drivers": len({one.driver for one in looks}),
         "events": sum(one.events for one in looks),
         "restarts": max(one.restarts for one in looks),
         "missing": missing,
-        "begin": medians(old[:few]),
-        "end": medians(old[-few:]),
-        "memory_mb_per_hour": slopes(looks),
+        "begin": begin,
+        "end": end,
+        "memory_mb_per_hour": slope,
+        "grown": grown(begin, end, slope),
     }
+
+
+def grown(begin: dict[str, Any], end: dict[str, Any], slope: dict[str, float]) -> list[str]:
+    """What is more at the end than at the beginning, by more than noise."""
+    found = [name for name in ("p50_ms", "p99_ms") if end[name] > LATER * begin[name] + LATER_MS]
+    for what in ("files", "threads"):
+        found += [f"{what} of {name}" for name in begin[what] if end[what][name] > MORE * begin[what][name]]
+    memory = begin["memory_mb"]
+    return found + [f"memory_mb of {name}" for name in slope if slope[name] > (MORE - 1) * memory[name]]
 
 
 def main(
@@ -235,11 +249,12 @@ def main(
         run.wait_drained(120)
         counters = run.fresh_counters()
         missing = sum(counters.sources.values()) - counters.operators["end"].total.processed
-    found = msgspec.json.format(msgspec.json.encode(summary(read(file), missing))).decode()
+    told = summary(read(file), missing)
+    found = msgspec.json.format(msgspec.json.encode(told)).decode()
     print(found)
     if json is not None:
         json.write_text(found)
-    raise typer.Exit(bool(missing))
+    raise typer.Exit(bool(missing or told["grown"]))
 
 
 if __name__ == "__main__":

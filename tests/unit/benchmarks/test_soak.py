@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from itertools import pairwise
 
-from soak import Look, Steady, SteadyReader, slopes, summary
+from soak import Look, Steady, SteadyReader, grown, slopes, summary
 
 from penstock.sources.base import Slot
 
@@ -35,6 +35,14 @@ def test_the_first_minutes_of_a_driver_are_left_out() -> None:
     assert told["begin"]["p50_ms"] == 14.0  # of 12 to 16
     assert told["end"]["p50_ms"] == 27.0
     assert told["begin"]["files"] == told["end"]["files"] == {"driver": 40, "jvm": 100}
+
+
+def test_what_has_grown_by_more_than_noise_is_named() -> None:
+    assert summary(looks(), missing=0)["grown"] == ["memory_mb of driver"]  # 60 MB an hour of 202
+    calm = summary(looks(grows_mb=0.1), missing=0)
+    assert calm["grown"] == []
+    end = calm["end"] | {"p99_ms": 90.0, "files": {"driver": 45, "jvm": 100}}
+    assert grown(calm["begin"], end, {}) == ["p99_ms", "files of driver"]
 
 
 def test_memory_is_looked_at_over_the_longest_life_of_a_driver() -> None:
