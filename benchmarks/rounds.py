@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryFile
 
 from rich.console import Console
 from rich.progress import track
@@ -19,17 +23,30 @@ Scenario = tuple[str, ...]
 
 
 def measure(scenarios: Path, *scenario: str, timeout_s: float | None = 600.0) -> Figures:
-    """One scenario of the script in a process of its own: the figures in its last line."""
+    """One scenario of the script in a process of its own: the figures in its last line.
+
+    However it ends, also by Ctrl-C or SIGTERM, what it has started ends with it.
+    """
     command = [sys.executable, str(scenarios), *scenario]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(scenario)} failed:\n{done.stderr}")
-    figures: Figures = json.loads(done.stdout.strip().splitlines()[-1])
+    with TemporaryFile("w+") as out, TemporaryFile("w+") as complaints:  # pipes stay open for what it has started
+        started = subprocess.Popen(command, stdout=out, stderr=complaints, start_new_session=True)
+        try:
+            code = started.wait(timeout_s)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(started.pid, signal.SIGKILL)
+            started.wait()
+        out.seek(0)
+        complaints.seek(0)
+        if code:
+            raise SystemExit(f"{' '.join(scenario)} failed:\n{complaints.read()}")
+        figures: Figures = json.loads(out.read().strip().splitlines()[-1])
     return figures
 
 
 def play(plan: Sequence[Scenario], one: Callable[..., Figures], digits: int = 3) -> dict[str, Figures]:
     """Every scenario of the plan in its order; the medians by scenario, with one digit more than is told meanwhile."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # with all that was started
     console = Console(stderr=True)
     found: dict[Scenario, list[Figures]] = {}
     for scenario in track(plan, description="measuring", console=console):
