@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.attached.attach import attach
     from penstock.attached.keeper import Keeper
+    from penstock.attached.prometheus_query import PrometheusQuery
     from penstock.attached.spark_session import executor_settings
     from penstock.control.orders import (
         Freeze,
@@ -20,14 +21,18 @@ if TYPE_CHECKING:
         SetTd,
         Stop,
         Unfreeze,
+        UseCanary,
         UseForecaster,
         UsePolicy,
+        UseShadow,
     )
     from penstock.elastic import Elastic, ElasticWorkers
     from penstock.engine.options import RunOptions
     from penstock.engine.run import Run
     from penstock.engine.session import spark_settings
     from penstock.errors import EngineError, InputError, PenstockError, TopologyError
+    from penstock.infra.executors import Executors
+    from penstock.operators import Distinct, RunningAverage
     from penstock.policy.base import Plan, Policy, Target
     from penstock.simulator import Scenario, Sweep, compare, simulate
     from penstock.sinks import CollectSink, DatabaseSink, KafkaSink, QueueSink, collected, published
@@ -43,6 +48,7 @@ if TYPE_CHECKING:
         Slot,
         Source,
         TraceSource,
+        Undecoded,
     )
     from penstock.topology import Context, To, Topology
     from penstock.ui.listen import Listen
@@ -51,6 +57,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "attached.attach": ("attach",),
     "attached.keeper": ("Keeper",),
+    "attached.prometheus_query": ("PrometheusQuery",),
     "attached.spark_session": ("executor_settings",),
     "control.orders": (
         "Freeze",
@@ -60,14 +67,18 @@ _PLACES = {
         "SetTd",
         "Stop",
         "Unfreeze",
+        "UseCanary",
         "UseForecaster",
         "UsePolicy",
+        "UseShadow",
     ),
     "elastic": ("Elastic", "ElasticWorkers"),
     "engine.options": ("RunOptions",),
     "engine.run": ("Run",),
     "engine.session": ("spark_settings",),
     "errors": ("EngineError", "InputError", "PenstockError", "TopologyError"),
+    "infra.executors": ("Executors",),
+    "operators": ("Distinct", "RunningAverage"),
     "policy.base": ("Plan", "Policy", "Target"),
     "simulator": ("Scenario", "Sweep", "compare", "simulate"),
     "sinks": ("CollectSink", "DatabaseSink", "KafkaSink", "QueueSink", "collected", "published"),
@@ -83,6 +94,7 @@ _PLACES = {
         "Slot",
         "Source",
         "TraceSource",
+        "Undecoded",
     ),
     "topology": ("Context", "To", "Topology"),
     "ui.listen": ("Listen",),
@@ -95,9 +107,11 @@ __all__ = [
     "CollectSink",
     "Context",
     "DatabaseSink",
+    "Distinct",
     "Elastic",
     "ElasticWorkers",
     "EngineError",
+    "Executors",
     "FileSource",
     "Freeze",
     "Hold",
@@ -112,6 +126,7 @@ __all__ = [
     "Plan",
     "Policy",
     "Polled",
+    "PrometheusQuery",
     "Protobuf",
     "QueueSink",
     "Reader",
@@ -119,6 +134,7 @@ __all__ = [
     "Release",
     "Run",
     "RunOptions",
+    "RunningAverage",
     "Scenario",
     "SetTd",
     "Slot",
@@ -131,9 +147,12 @@ __all__ = [
     "TopologyError",
     "Trace",
     "TraceSource",
+    "Undecoded",
     "Unfreeze",
+    "UseCanary",
     "UseForecaster",
     "UsePolicy",
+    "UseShadow",
     "attach",
     "collected",
     "compare",

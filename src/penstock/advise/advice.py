@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.advise.replay import Fitted, Load, Outcome, Rules, fewest, policies, replay
+from penstock.advise.replay import Fitted, Load, Outcome, Rules, fewest, played_options, policies, replay
 from penstock.attached.options import DEFAULT_POLICY, NEEDED
-from penstock.errors import PenstockError
+from penstock.errors import InputError, PenstockError
 from penstock.report.text import count, figure, milliseconds, percent, several
 
 SAME = 0.02  # of the cost: what is dearer by less is as good
@@ -24,6 +24,7 @@ class Advice:
     rules: Rules
     outcomes: tuple[Outcome, ...]
     constant: Outcome | None  # the fewest executors that would have done, all the time
+    left_out: Mapping[str, str] = field(default_factory=dict)  # policies that could not be played, and why
 
     @property
     def best(self) -> Outcome | None:
@@ -45,15 +46,21 @@ class Advice:
 
 def advise(load: Load, rules: Rules, told: Callable[[str], None] = lambda _: None) -> Advice:
     """Play the load under all policies; `told` hears which."""
-    outcomes = []
+    outcomes, left_out = [], dict[str, str]()
     for policy in policies():
         told(policy)
         try:
             outcomes.append(replay(load, policy, rules))
-        except PenstockError:  # it needs what nobody knows here
-            continue
+        except PenstockError as error:  # it needs what nobody knows here
+            left_out[policy] = str(error)
+    if not outcomes:
+        raise InputError(f"advise: no policy could be played; {'; '.join(_unplayed(left_out)) or 'there is none'}")
     ranked = sorted(outcomes, key=lambda one: (one.late_ratio > rules.promise.late, one.executor_seconds))
-    return Advice(load=load, rules=rules, outcomes=tuple(ranked), constant=fewest(load, rules))
+    return Advice(load=load, rules=rules, outcomes=tuple(ranked), constant=fewest(load, rules), left_out=left_out)
+
+
+def _unplayed(left_out: Mapping[str, str]) -> list[str]:
+    return [f"{policy}: {why}" for policy, why in left_out.items()]
 
 
 def words(advice: Advice) -> list[str]:
@@ -68,9 +75,7 @@ def words(advice: Advice) -> list[str]:
             f"{_spent(chosen)}; {_late(chosen, promise.target_s)}."
         )
     else:
-        saved = 1 - chosen.executor_seconds / was.executor_seconds if was.executor_seconds > 0 else math.nan
-        gain = f"{percent(saved)} less" if saved > 0 else f"{percent(-saved)} more"
-        found.append(f"Under {chosen.policy}: {_spent(chosen)}, {gain}; {_late(chosen, promise.target_s)}.")
+        found.append(f"Under {chosen.policy}: {_spent(chosen)}{_gain(was, chosen)}; {_late(chosen, promise.target_s)}.")
     if advice.constant is not None:
         number = advice.constant.executors[0][1]
         found.append(f"All the time {several(number, 'executor')} would do: {_spent(advice.constant)}.")
@@ -87,10 +92,21 @@ def _said_of(query: Fitted) -> str:
 
 
 def _notes(advice: Advice) -> list[str]:
-    return [f"Query '{one.name}': {one.note}." for one in advice.load.queries if one.note]
+    left_out = [f"Left out is {one}." for one in _unplayed(advice.left_out)]
+    return [f"Query '{one.name}': {one.note}." for one in advice.load.queries if one.note] + left_out
+
+
+def _gain(was: Outcome, chosen: Outcome) -> str:
+    """How much cheaper or dearer than it was, where that is known."""
+    if not was.executor_seconds > 0:
+        return ""
+    saved = 1 - chosen.executor_seconds / was.executor_seconds
+    return f", {percent(saved)} less" if saved > 0 else f", {percent(-saved)} more"
 
 
 def _spent(outcome: Outcome) -> str:
+    if math.isnan(outcome.executor_seconds):
+        return "executors are not known"
     return f"{decimal_hours(outcome.executor_seconds)} executor-hours"
 
 
@@ -109,25 +125,40 @@ def decimal_hours(seconds: float) -> str:
 
 
 def settings(advice: Advice) -> str:
-    """What to paste: Spark's settings, and the lines that attach."""
-    bounds, promise = advice.rules.bounds, advice.rules.promise
-    policy = "" if advice.chosen.policy == DEFAULT_POLICY else f', policy="{advice.chosen.policy}"'
-    target = f"target_ms={1000 * promise.target_s:.0f}, late={promise.late:g}"
+    """What to paste: Spark's settings, and the line that attaches, all of it as it was played."""
+    first = next((number for _, number in advice.chosen.executors), advice.rules.bounds.least)
     return "\n".join(
         [
             "spark.dynamicAllocation.enabled false",
-            f"spark.executor.instances {bounds.least}",
+            f"spark.executor.instances {first}",
             *(f"{key} {value}" for key, value in NEEDED.items()),
             "",
-            f'keeper = penstock.attach(query, executors="{bounds.least}..{_most(advice)}", {target}{policy})',
+            f"keeper = penstock.attach({_attached(advice)})",
         ]
     )
 
 
-def _most(advice: Advice) -> int:
-    """What the chosen policy used at most, and one more to have room."""
-    used = max((number for _, number in advice.chosen.executors), default=advice.rules.bounds.most)
-    return min(advice.rules.bounds.most, used + 1)
+def _attached(advice: Advice) -> str:
+    """What `attach` is to be given: every option by which the chosen policy was played."""
+    played = played_options(advice.load, advice.chosen.policy, advice.rules)
+    given = {
+        "executors": f"{played.bounds.least}..{played.bounds.most}",
+        "target_ms": round(1000 * played.promise.target_s, 3),
+        "late": played.promise.late,
+        "policy": advice.chosen.policy,
+        "forecaster": played.forecaster,
+        "td_s": played.td_s,
+        "cooldown_s": played.cooldown_s,
+    }
+    queries = "query" if len(advice.load.queries) == 1 else "spark.streams.active"
+    return ", ".join([queries, *(f"{name}={_literal(value)}" for name, value in given.items())])
+
+
+def _literal(value: object) -> str:
+    """As Python has it: texts in double quotes, and whole numbers without a point."""
+    if isinstance(value, str):
+        return f'"{value}"'
+    return repr(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def as_json(advice: Advice) -> dict[str, Any]:
@@ -148,6 +179,7 @@ def as_json(advice: Advice) -> dict[str, Any]:
         "as_it_was": _outcome(advice.load.was),
         "constant": None if advice.constant is None else _outcome(advice.constant),
         "policies": [_outcome(one) for one in advice.outcomes],
+        "left_out": dict(advice.left_out),
         "chosen": advice.chosen.policy,
         "keeps_promise": advice.best is not None,
         "words": words(advice),

@@ -182,8 +182,7 @@ class _Reader:
         self.found.id, self.found.name = str(told.get("App ID", "")), str(told.get("App Name", ""))
 
     def _environment(self, line: bytes) -> None:
-        told = msgspec.json.decode(line).get("Spark Properties") or {}
-        self.found.settings = dict(told if isinstance(told, Mapping) else [pair[:2] for pair in told])
+        self.found.settings = msgspec.json.decode(line).get("Spark Properties") or {}
 
     def _end(self, line: bytes) -> None:  # noqa: ARG002 - that it is there says it
         self.found.ended = True

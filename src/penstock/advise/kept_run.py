@@ -11,8 +11,7 @@ from statistics import median
 import numpy as np
 
 from penstock.advise.replay import AS_IT_WAS, Fitted, Load, Outcome
-from penstock.attached.model.cost import Cost
-from penstock.attached.model.demand import Promise, pace_of
+from penstock.attached.model.demand import Promise, cost_at_pace, pace_of
 from penstock.attached.model.query import source_of
 from penstock.errors import InputError
 from penstock.metrics.rows import IntervalRow, OperatorRow, WorkerRow
@@ -63,8 +62,7 @@ def _fitted(
     if not times_s:
         raise InputError(f"query '{name}': its costs are not known, as no batch of it was seen")
     pace = pace_of(trigger_s, promise, f"query '{name}'")
-    cost = Cost(by_row_s=median(times_s) * pace.within_s / pace.period_s, by_batch_s=0.0, fixed_s=0.0)
-    came = _arrivals(source_of(name), intervals)
+    cost, came = cost_at_pace(median(times_s), pace), _arrivals(source_of(name), intervals)
     return Fitted(name=name, trigger_s=trigger_s, cost=cost, came=came, rows=came(math.inf))
 
 
@@ -76,12 +74,9 @@ def _arrivals(source: str, intervals: Sequence[IntervalRow]) -> Callable[[float]
 
 
 def _as_it_was(intervals: Sequence[IntervalRow], workers: Sequence[WorkerRow], promise: Promise) -> Outcome:
-    there: dict[int, int] = {}
-    for one in workers:
-        there[one.number] = there.get(one.number, 0) + (one.state != "starting")
-    start_s = intervals[0].time_s
-    times = [(one.time_s - start_s, there.get(one.number, 0)) for one in intervals]
-    spent = sum(there.get(one.number, 0) * one.interval_s for one in intervals[1:])
+    start_s, there = intervals[0].time_s, _executors(intervals, workers)
+    times = [(one.time_s - start_s, there[one.number]) for one in intervals if one.number in there]
+    spent = sum(there.get(one.number, math.nan) * one.interval_s for one in intervals[1:])
     counted = [one for one in intervals if one.latency_count and one.latency_p50_ms is not None]
     rows = sum(one.latency_count for one in counted)
     late = sum(one.latency_count * _above(one, 1000 * promise.target_s) for one in counted)
@@ -95,6 +90,19 @@ def _as_it_was(intervals: Sequence[IntervalRow], workers: Sequence[WorkerRow], p
         changes=sum(before[1] != after[1] for before, after in pairwise(times)),
         executors=tuple(times),
     )
+
+
+def _executors(intervals: Sequence[IntervalRow], workers: Sequence[WorkerRow]) -> dict[int, int]:
+    """How many there were in each interval: as in the one before where it is not known, and none where it never is."""
+    seen: dict[int, int] = {}
+    for one in workers:
+        seen[one.number] = seen.get(one.number, 0) + (one.state != "starting")
+    last, found = next(iter(seen.values()), None), {}
+    for row in intervals:
+        last = seen.get(row.number, last)
+        if last is not None:
+            found[row.number] = last
+    return found
 
 
 def _above(interval: IntervalRow, target_ms: float) -> float:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from penstock.errors import InputError
 
 GROWING = ".inprogress"
+COMPACT = ".compact"
 CHUNK_BYTES = 1 << 20
 _ROLLED = re.compile(r"events_(\d+)_.*")
 _LZ4_HEAD = struct.Struct("<8sBiii")  # magic, method and level, compressed, original, checksum
@@ -37,13 +38,14 @@ def log_files(path: Path) -> list[Path]:
         return [path]
     if not path.is_dir():
         raise InputError(f"event log '{path}': no such file or folder")
-    rolled = {one: found for one in path.iterdir() if (found := _ROLLED.fullmatch(one.name))}
-    compact = [one for one in rolled if ".compact" in one.name]
-    last = max((int(rolled[one][1]) for one in compact), default=-1)
-    kept = [one for one, found in rolled.items() if int(found[1]) > last or (int(found[1]) == last and one in compact)]
+    rolled = {one: int(found[1]) for one in path.iterdir() if (found := _ROLLED.fullmatch(one.name))}
+    rolled = {one: number for one, number in rolled.items() if not one.name.endswith(COMPACT + GROWING)}
+    compact = [one for one in rolled if one.name.endswith(COMPACT)]
+    last = max((rolled[one] for one in compact), default=-1)
+    kept = [one for one, number in rolled.items() if number > last or (number == last and one in compact)]
     if not kept:
         raise InputError(f"event log '{path}': must be a file, or a folder with files events_1_…; has none")
-    return sorted(kept, key=lambda one: int(rolled[one][1]))
+    return sorted(kept, key=lambda one: rolled[one])
 
 
 def codec_of(file: Path) -> str:
@@ -52,7 +54,7 @@ def codec_of(file: Path) -> str:
     >>> codec_of(Path("app-1.zstd.inprogress")), codec_of(Path("events_2_app-1.lz4.compact")), codec_of(Path("app-1"))
     ('zstd', 'lz4', 'plain')
     """
-    named = file.name.removesuffix(GROWING).removesuffix(".compact")
+    named = file.name.removesuffix(GROWING).removesuffix(COMPACT)
     return next((codec for codec in CODECS if named.endswith(f".{codec}")), "plain")
 
 
@@ -72,13 +74,16 @@ def _whole(file: Path, chunks: Iterator[bytes]) -> Iterator[bytes]:
     try:
         yield from chunks
     except (OSError, pa.ArrowException, struct.error, IndexError, ValueError) as error:
-        if not file.name.endswith(GROWING) and not _last_of_folder(file):
+        if not _is_written_to(file):
             raise InputError(f"event log '{file}': cannot be decompressed; {error}") from error
 
 
-def _last_of_folder(file: Path) -> bool:
-    """Whether Spark still writes to it: the last file of a rolled log that has not ended."""
-    return any(file.parent.glob(f"appstatus_*{GROWING}"))
+def _is_written_to(file: Path) -> bool:
+    """Whether Spark has not closed it: a log that has not ended, or the last file of one that is rolled."""
+    if file.name.endswith(GROWING):
+        return True
+    rolled = _ROLLED.fullmatch(file.name) and any(file.parent.glob(f"appstatus_*{GROWING}"))
+    return bool(rolled) and file == log_files(file.parent)[-1]
 
 
 def _plain(stream: BinaryIO) -> Iterator[bytes]:
@@ -87,9 +92,21 @@ def _plain(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _zstd(stream: BinaryIO) -> Iterator[bytes]:
+    """Frames one after another, the last of which may be open.
+
+    What was unpacked before an open frame breaks off is in the buffer: no event has a byte of 0, so all before these.
+    """
     with pa.CompressedInputStream(pa.PythonFile(stream, "r"), "zstd") as plain:
-        while chunk := plain.read(CHUNK_BYTES):
-            yield chunk
+        while True:
+            buffer = bytearray(CHUNK_BYTES)
+            try:
+                count = plain.readinto(buffer)
+            except (OSError, pa.ArrowException):
+                yield bytes(buffer.rstrip(b"\0"))
+                raise
+            if not count:
+                return
+            yield bytes(buffer[:count])
 
 
 def _lz4(stream: BinaryIO) -> Iterator[bytes]:

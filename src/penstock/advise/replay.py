@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from penstock.attached.model.demand import Promise
 from penstock.attached.model.need import UNKNOWN_JOIN_S, Bounds
 from penstock.attached.model.plant import SimulatedExecutors, SimulatedQuery
 from penstock.attached.model.query import POLLED_S, QueryState
-from penstock.attached.options import KeeperOptions
+from penstock.attached.options import DEFAULT_POLICY, KeeperOptions, usual_td_s
 from penstock.errors import InputError
 from penstock.metrics.latency import merged
 from penstock.policy.registry import POLICIES
@@ -61,12 +62,12 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What is promised, and what is played by."""
+    """What is promised, and what is played by. Without `td_s` it is the interval that `attach` would take."""
 
     promise: Promise
     bounds: Bounds
     join_s: float = UNKNOWN_JOIN_S
-    td_s: float = 5.0
+    td_s: float | None = None
     cooldown_s: float = 30.0
     forecaster: str | None = None
 
@@ -163,25 +164,28 @@ def arrivals(query: LoggedQuery, trigger_s: float, start_s: float) -> Callable[[
     return lambda now_s: int(np.interp(now_s, at, rows) + 1e-6)
 
 
+def played_options(load: Load, policy: str, rules: Rules) -> KeeperOptions:
+    """The options of the keeper that a policy is played with; what is to be pasted has the same."""
+    return KeeperOptions(
+        bounds=rules.bounds,
+        promise=rules.promise,
+        policy=policy,
+        forecaster=rules.forecaster,
+        td_s=usual_td_s([one.trigger_s for one in load.queries]) if rules.td_s is None else rules.td_s,
+        cooldown_s=rules.cooldown_s,
+    )
+
+
 def replay(load: Load, policy: str | int, rules: Rules) -> Outcome:
     """The load under a policy, or on so many executors all the time."""
     now = [0.0]
-    constant = isinstance(policy, int)
-    first = policy if isinstance(policy, int) else _first(load, rules)
+    if isinstance(policy, int):
+        fixed = dataclasses.replace(rules, bounds=Bounds(policy, policy), forecaster=None)
+        first, options = policy, dataclasses.replace(played_options(load, DEFAULT_POLICY, fixed), mode="advise")
+    else:
+        first, options = _first(load, rules), played_options(load, policy, rules)
     executors = SimulatedExecutors(first, slots_each=load.slots_each, join_s=rules.join_s, now=lambda: now[0])
-    bounds = Bounds(first, first) if constant else rules.bounds
-    keeper = Keeper(
-        executors,
-        KeeperOptions(
-            bounds=bounds,
-            promise=rules.promise,
-            mode="advise" if constant else "act",
-            **({} if constant else {"policy": str(policy)}),  # type: ignore[arg-type]
-            forecaster=None if constant else rules.forecaster,
-            td_s=rules.td_s,
-            cooldown_s=rules.cooldown_s,
-        ),
-    )
+    keeper = Keeper(executors, options)
     queries = [
         SimulatedQuery(one.name, one.trigger_s, one.cost, one.came, one.state_partitions) for one in load.queries
     ]

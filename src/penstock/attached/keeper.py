@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import logging
-import math
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from penstock.attached.kept_executors import KeptExecutors
+from penstock.attached.kept_executors import KeptExecutors, SeenExecutors
+from penstock.attached.model.lag import Lag
 from penstock.attached.model.monitor import Allotment, QueriesMonitor
 from penstock.attached.model.need import UNKNOWN_JOIN_S, KeepUp, Leading
 from penstock.attached.model.query import QueryState
@@ -26,10 +26,11 @@ from penstock.control.step import LoopState, Step
 from penstock.errors import InputError
 from penstock.metrics.interval import IntervalRules
 from penstock.metrics.recorder import Recorder
-from penstock.metrics.rows import IntervalRecord, RunRow
+from penstock.metrics.rows import IntervalRecord, PromiseRow, RunRow
 from penstock.metrics.store import Store
 from penstock.policy.base import Decision, name_of
 from penstock.policy.guards import guarded
+from penstock.policy.guards.calendar import parse_calendar
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,6 @@ class Keeper:
         self.cpu_s = 0.0  # of its thread, here in Python
         self._stopped = threading.Event()
         self._clock = SteadyClock(self._stopped)
-        self._lags: dict[str, Callable[[], float]] = {}
         self._away: dict[str, float] = {}  # since when a query has been gone
         self._restarts: dict[str, int] = {}
         self._last_s: float | None = None
@@ -68,9 +68,14 @@ class Keeper:
 
     def _sized(self, options: KeeperOptions) -> None:
         each, bounds = self.application.slots_each, options.bounds
-        policy = guarded(KeepUp(options.made_policy()), slots=bounds.most * each, scale_in_s=options.cooldown_s)
+        policy = guarded(
+            KeepUp(options.made_policy()),
+            slots=bounds.most * each,
+            scale_in_s=options.cooldown_s,
+            calendar=parse_calendar(options.calendar),
+        )
         self.allotment = Allotment(policy)
-        rules = IntervalRules(options.td_s)
+        rules = IntervalRules(options.td_s, target_ms=1000 * options.promise.target_s)
         given = self.allotment if options.acting else None
         self.monitor = QueriesMonitor(rules, self.application, bounds.most * each, given)
         self.kept: KeptExecutors | None = None
@@ -89,7 +94,7 @@ class Keeper:
             None if analyzer is None else Leading(analyzer, self._join_s),
             self,
             infrastructure=self._step,
-            levels=self.kept,
+            levels=self.kept or SeenExecutors(self.application, self.wanted_slots),
         )
         return Loop(parts, self._clock)
 
@@ -104,18 +109,21 @@ class Keeper:
             )
         state = QueryState(query.name, query.trigger_s, self.options.promise)
         self.queries[query.name] = query
-        if lag is not None:
-            self._lags[query.name] = lag
-        self.monitor.add(state, query)
+        self.monitor.add(state, query, None if lag is None else Lag(query.name, lag))
 
     # ── life ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def start(self) -> Keeper:
         """Begin to watch."""
-        if self.store is not None:
-            self.store.start_run(self._row())
+        self._enter()
         self._thread.start()
         return self
+
+    def _enter(self) -> None:
+        """Have the store know of it."""
+        if self.store is not None:
+            promise = self.options.promise
+            self.store.start_run(self._row(), PromiseRow(late=promise.late, target_ms=1000 * promise.target_s))
 
     def stop(self) -> None:
         """Let go: executors stay as they are, and queries go on."""
@@ -187,7 +195,6 @@ class Keeper:
         """After each step: executors, what they cost, and who is gone."""
         self.cpu_s = time.thread_time()
         self._follow(now_s)
-        self._ask_lags()
         passed_s = 0.0 if self._last_s is None else max(0.0, now_s - self._last_s)
         self._last_s = now_s
         self.executor_seconds += passed_s * self.application.count()
@@ -224,18 +231,8 @@ class Keeper:
     def _let_go(self, name: str) -> None:
         log.info("query '%s' has ended, and is watched no longer", name)
         self.monitor.remove(name)
-        for known in (self.queries, self._away, self._restarts, self._lags):
+        for known in (self.queries, self._away, self._restarts):
             known.pop(name, None)
-
-    def _ask_lags(self) -> None:
-        """What the user's own source says; what is no number, or fails, says nothing."""
-        for name, lag in self._lags.items():
-            try:
-                rows = float(lag())
-            except Exception as error:
-                log.warning("query '%s': its lag cannot be asked: %s", name, error)
-                rows = math.nan
-            self.monitor.states[name].outside = rows if 0 <= rows < math.inf else None
 
     # ── looking ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -289,6 +286,7 @@ class Keeper:
                 "target_ms": 1000 * options.promise.target_s,
                 "late": options.promise.late,
                 "forecaster": options.forecaster,
+                "calendar": options.calendar,
                 "slots_each": self.application.slots_each,
                 "triggers_s": {name: query.trigger_s for name, query in self.queries.items()},
             },

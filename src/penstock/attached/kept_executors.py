@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from penstock.attached.model.need import UNKNOWN_JOIN_S, Bounds, ByNeed
+from penstock.attached.options import Application
 from penstock.control.managers.diary import Diary
 from penstock.control.managers.infrastructure_manager import NAME, InfrastructureManager, InfrastructureRules
 from penstock.control.managers.joining import JoiningTime
 from penstock.control.managers.ledger import SlotLedger
 from penstock.control.managers.levels_view import manager_row
 from penstock.infra.executor_workers import REGION, ExecutorPort, ExecutorWorkers
-from penstock.infra.worker import Worker
+from penstock.infra.worker import Worker, WorkerState
 from penstock.metrics.rows import LevelRows, WorkerRow
 
 COMES_WITHIN_S = 120.0  # else it is given up for a while
@@ -56,16 +57,39 @@ class KeptExecutors:
         """The executors, and what managers said since the last look, as rows of the store."""
         said = self.diary.since(self._said)
         self._said = self.diary.written
-        left, rows = self._wanted(), []
-        for one in self.workers.list():
-            hosted = min(left, one.capacity) if one.available else 0
-            left -= hosted
-            rows.append(_row(one, number, time_s, hosted))
-        return LevelRows(tuple(rows), tuple(manager_row(place, entry) for place, entry in said))
+        rows = _rows(self.workers.list(), self._wanted(), number, time_s)
+        return LevelRows(rows, tuple(manager_row(place, entry) for place, entry in said))
 
     def _leaving(self, names: Sequence[str]) -> Sequence[str]:
         named = {executor: name for name in names for executor in self.workers.executors(name)}
         return [named[one] for one in self._order(list(named))]
+
+
+class SeenExecutors:
+    """The executors of a session that nobody changes here, for the store: how many there were, and what they cost."""
+
+    def __init__(self, application: Application, wanted: Callable[[], int]) -> None:
+        self._application = application
+        self._wanted = wanted
+
+    def look(self, number: int, time_s: float) -> LevelRows:
+        """The executors as rows of the store."""
+        there = self._application.ids()
+        each = max(1, self._application.slots() // max(1, len(there)))
+        workers = [
+            Worker(name=f"executor-{one}", region=REGION, capacity=each, state=WorkerState.AVAILABLE) for one in there
+        ]
+        return LevelRows(_rows(workers, self._wanted(), number, time_s))
+
+
+def _rows(workers: Sequence[Worker], wanted: int, number: int, time_s: float) -> tuple[WorkerRow, ...]:
+    """The wanted slots lie on the first that have room."""
+    rows = []
+    for one in workers:
+        hosted = min(wanted, one.capacity) if one.available else 0
+        wanted -= hosted
+        rows.append(_row(one, number, time_s, hosted))
+    return tuple(rows)
 
 
 def _row(worker: Worker, number: int, time_s: float, hosted: int) -> WorkerRow:

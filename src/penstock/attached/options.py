@@ -15,6 +15,7 @@ from penstock.errors import InputError
 from penstock.forecast.registry import check_for_loop
 from penstock.infra.executor_workers import ExecutorPort
 from penstock.policy.base import Policy
+from penstock.policy.guards.calendar import parse_calendar
 from penstock.policy.registry import POLICIES
 from penstock.workload import DAY_S
 
@@ -49,8 +50,11 @@ class Application(Protocol):
     def slots(self) -> int:
         """Those that tasks can run on now."""
 
+    def ids(self) -> Sequence[str]:
+        """The executors that are there, by Spark's names."""
+
     def count(self) -> int:
-        """The executors that are there."""
+        """How many there are."""
 
     def idle_first(self, executors: Sequence[str]) -> list[str]:
         """Executors in the order in which they may leave."""
@@ -87,6 +91,7 @@ class KeeperOptions:
     td_s: float = SHORTEST_TD_S
     cooldown_s: float = 30.0
     day_s: float = DAY_S
+    calendar: str | None = None  # events whose numbers are slots, by query
 
     def __post_init__(self) -> None:
         choice("attach", "mode", self.mode, MODES)
@@ -95,6 +100,7 @@ class KeeperOptions:
         if self.forecaster is not None:
             check_for_loop(self.forecaster)
         self.made_policy()
+        parse_calendar(self.calendar)
 
     @property
     def acting(self) -> bool:
@@ -118,3 +124,13 @@ def usual_td_s(triggers_s: Sequence[float]) -> float:
     (5.0, 10.0, 60.0)
     """
     return min(LONGEST_TD_S, max(SHORTEST_TD_S, *triggers_s))
+
+
+def check_calendar(options: KeeperOptions, slots_each: int) -> None:
+    """An InputError where an event asks for more slots than the most executors have."""
+    most = options.bounds.most * slots_each
+    for event in parse_calendar(options.calendar):
+        for query, slots in event.least.items():
+            if slots > most:
+                there = f"{options.bounds.most} executors have {most} slots"
+                raise InputError(f"event {event.said!r}, query {query!r}: {there}; got {slots}")

@@ -38,8 +38,8 @@ class SparkApplication:
             self._check_size()
 
     def _check(self) -> None:
-        told = dict(self._context.getConf().getAll())
-        if told.get(_DYNAMIC, "false") == "true":
+        told = {key: str(value).lower() for key, value in self._context.getConf().getAll()}
+        if told.get(_DYNAMIC) == "true":
             raise InputError(
                 f"attach: {_DYNAMIC} must be false, as two cannot size the same executors; got true. "
                 "mode='advise' changes nothing, and goes with it"
@@ -62,23 +62,26 @@ class SparkApplication:
 
     @property
     def slots_each(self) -> int:
-        """Tasks that one executor runs at once."""
+        """Tasks that one executor runs at once; on a `local` master one has all slots, unless others are told of."""
         self._look()
-        cores = max(self._cores.values(), default=0) or int(self._told("spark.executor.cores", "1"))
+        unknown = "1" if self._ids is not None else str(self._context.defaultParallelism)
+        cores = max(self._cores.values(), default=0) or int(self._told("spark.executor.cores", unknown))
         return max(1, cores // int(self._told("spark.task.cpus", "1")))
 
     def slots(self) -> int:
         """Those that tasks can run on now; executors that are leaving take none."""
         if self._ids is None:
             return int(self._context.defaultParallelism)
-        return len(self._there()) * self.slots_each
+        return self.count() * self.slots_each
 
     def count(self) -> int:
-        """The executors that are there."""
-        return 1 if self._ids is None else len(self._there())
+        """How many executors there are."""
+        return len(self.ids())
 
-    def _there(self) -> list[str]:
-        assert self._ids is not None
+    def ids(self) -> list[str]:
+        """The executors that are there; on a `local` master that is the driver."""
+        if self._ids is None:
+            return ["driver"]
         leaving = self._ids.leaving()
         return [one for one in self._ids.ids() if one not in leaving]
 

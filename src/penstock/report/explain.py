@@ -18,14 +18,15 @@ from penstock.errors import InputError
 from penstock.metrics import rows, schema
 from penstock.metrics.paper import replicas_for
 from penstock.metrics.store import Store
-from penstock.policy.penstock import TARGET_MS
-from penstock.simulator.what_if import Outcome, Standing, StateAtHand, played_on
+from penstock.report.explain_queries import Player, player_of, promise_of, triggers_of
+from penstock.simulator.what_if import Outcome, Standing, StateAtHand
 
 Row = TypeVar("Row")
 
 LOOKED_BACK = 100  # intervals, for forecasts that were made of the next
 AHEAD, AHEAD_S = 3, 10.0  # at least so many intervals are played on, and so many seconds
 SHARES_OVER = 10  # intervals from which shares are taken
+DECIDED, NOTHING, RUNNER_UP = "as decided", "doing nothing", "runner-up"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +89,7 @@ class Explanation:
     operators: tuple[Explained, ...] = ()
     known: bool = False  # whether what came next is known
     ahead_s: float = 0.0  # what is played on
+    in_batches: bool = False  # it is, as the queries of a keeper are
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)  # of what was decided, of nothing, of the runner-up
     runner_up: tuple[str, int] | None = None  # an operator, and how many replicas of it
 
@@ -113,9 +115,6 @@ def clauses(reason: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-DECIDED, NOTHING, RUNNER_UP = "as decided", "doing nothing", "runner-up"
-
-
 def explain(
     store: Store, name: str | None = None, *, interval: int | None = None, at_s: float | None = None
 ) -> Explanation:
@@ -127,7 +126,7 @@ def explain(
     start_s = min(row.time_s - row.interval_s for row in seen.values())
     number = _number(run.run, seen, start_s, interval, at_s)
     past = _Past(store, run, seen, number)
-    promise = store.promise(run.run) or rows.PromiseRow(late=math.nan, target_ms=TARGET_MS)
+    promise = promise_of(store, run)
     state = past.state(promise.target_ms / 1000)
     explanation = Explanation(
         run=run,
@@ -139,8 +138,9 @@ def explain(
         operators=past.explained(state),
         known=past.known,
         ahead_s=state.seconds,
+        in_batches=triggers_of(run) is not None,
     )
-    return _with_outcomes(explanation, state)
+    return _with_outcomes(explanation, state, player_of(run))
 
 
 def _number(
@@ -182,7 +182,7 @@ class _Past:
 
     def late(self, store: Store) -> float | None:
         """The share of events that were late in the interval."""
-        if store.version < schema.WITH_PROMISES or not self._now.latency_count:
+        if not store.has(schema.lateness) or not self._now.latency_count:
             return None
         found = _rows(store, rows.LateRow, schema.lateness, self._run.run, (self._number, self._number))
         return found[0].late / self._now.latency_count if found else None
@@ -249,7 +249,8 @@ class _Past:
     def _ahead(self) -> dict[str, tuple[float, ...]]:
         now = _rates(self._now)
         if self._next:
-            return {name: tuple(_rates(row).get(name, 0.0) for row in self._next) for name in now}
+            ahead = [_rates(row) for row in self._next]
+            return {name: tuple(one.get(name, 0.0) for one in ahead) for name in {**now, **ahead[0]}}
         found = dict[str, tuple[float, ...]]()
         for name, rate in now.items():
             made = [row for row in self._forecasts if (row.number, row.series) == (self._number, name)]
@@ -270,7 +271,7 @@ def _rates(row: rows.IntervalRow) -> dict[str, float]:
     return {name: count / max(row.interval_s, 1e-9) for name, count in row.source_input.items()}
 
 
-def _with_outcomes(explanation: Explanation, state: StateAtHand) -> Explanation:
+def _with_outcomes(explanation: Explanation, state: StateAtHand, played_on: Player) -> Explanation:
     """What was decided, nothing, and the best that is one replica off, each played on."""
     if not state.seconds or not explanation.operators:
         return explanation

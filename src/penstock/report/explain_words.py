@@ -75,7 +75,8 @@ def _what_if(one: Explanation) -> Iterator[str]:
         return
     what = "what came" if one.known else "what was expected"
     yield ""
-    yield f"played on for {figure(one.ahead_s)} s, with {what}:"
+    how = " in batches, with slots for replicas" if one.in_batches else ""
+    yield f"played on for {figure(one.ahead_s)} s{how}, with {what}:"
     decided = one.outcomes[DECIDED]
     for name, outcome in one.outcomes.items():
         told = f"{name}, {one.runner_up[0]} at {one.runner_up[1]}" if name == RUNNER_UP and one.runner_up else name

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -73,6 +73,7 @@ def played_on(state: StateAtHand, replicas: Mapping[str, int]) -> Outcome:
 
     What waits has been sent to the replicas that were active; more replicas help it only where events are bound late.
     """
+    state, replicas = _plainly(state, replicas)
     topology, waiting = _topology(state)
     arrivals: dict[str, Arrivals] = {name: _even(rates, state.td_s) for name, rates in state.rates.items()}
     arrivals |= {name: _even((count / _AT_ONCE_S,), _AT_ONCE_S) for name, count in waiting.items()}
@@ -83,6 +84,26 @@ def played_on(state: StateAtHand, replicas: Mapping[str, int]) -> Outcome:
     plant.advance(state.seconds)
     late = plant.late + plant.failed + plant.unfinished_late()
     return Outcome(plant.events, late, plant.replica_seconds, plant.backlog)
+
+
+def _plainly(state: StateAtHand, replicas: Mapping[str, int]) -> tuple[StateAtHand, dict[str, int]]:
+    """The same under names that a topology takes, as who wrote a store may have called things otherwise.
+
+    A source of which nothing is known is one from which nothing comes.
+    """
+    names = {name: f"operator_{number}" for number, name in enumerate(state.operators)}
+    senders = [*state.rates, *(sender for one in state.operators.values() for sender in one.shares)]
+    for sender in senders:
+        names.setdefault(sender, f"source_{len(names)}")
+    operators = {
+        names[name]: replace(one, shares={names[sender]: share for sender, share in one.shares.items()})
+        for name, one in state.operators.items()
+    }
+    nothing = (0.0,) * round(state.seconds / state.td_s)
+    rates = {names[name]: state.rates.get(name, nothing) for name in names if name not in state.operators}
+    read = {sender for one in operators.values() for sender in one.shares}
+    known = replace(state, operators=operators, rates={name: one for name, one in rates.items() if name in read})
+    return known, {names[name]: count for name, count in replicas.items()}
 
 
 def _topology(state: StateAtHand) -> tuple[Topology, dict[str, int]]:

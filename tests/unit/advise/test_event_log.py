@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,16 +55,87 @@ def test_executors_over_time() -> None:
     assert found.slots_between(0.0, 5.0) is None
 
 
-def test_an_earlier_sparks_settings_are_pairs_and_lines_may_be_strange(tmp_path: Path) -> None:
-    log = tmp_path / "app-3.4"
-    lines = LOG.read_text().splitlines()
-    lines[0] = '{"Event":"SparkListenerLogStart","Spark Version":"3.4.1"}'
-    lines.insert(1, '{"Event":"SparkListenerEnvironmentUpdate","Spark Properties":[["spark.task.cpus","2"]]}')
-    lines = [line for line in lines if '"Spark Properties":{' not in line]
-    lines += ['{"Event":"SomethingNew"}', "not json", '{"Event":"SparkListenerExecutorRemoved"', ""]
-    log.write_text("\n".join(lines[:-2]) + "\n")
+def test_lines_may_be_strange(tmp_path: Path) -> None:
+    log = tmp_path / "app-4.3.inprogress"
+    strange = ['{"Event":"SomethingNew"}', "not json", '{"Event":"SparkListenerExecutorRemoved"']
+    log.write_text(LOG.read_text() + "\n".join(strange))
+    assert read_log(log).queries.keys() == read_log(LOG).queries.keys()
+
+
+EARLIER_ID = "8d268dc2-bc9c-4be8-97a9-b135d2943028"
+
+
+def earlier(version: str, batches: int = 3) -> list[dict[str, Any]]:
+    """What Spark 3.x writes, by the logs that its own tests have: settings are a mapping, as in 4.x.
+
+    Its progress has no rows of the whole query, no latest offsets and no partitions of state, and names no query.
+    """
+    told: list[dict[str, Any]] = [
+        {"Event": "SparkListenerLogStart", "Spark Version": version},
+        {
+            "Event": "SparkListenerExecutorAdded",
+            "Timestamp": 1596020212090,
+            "Executor ID": "0",
+            "Executor Info": {"Host": "here", "Total Cores": 4, "Log Urls": {}, "Resource Profile Id": 0},
+        },
+        {
+            "Event": "SparkListenerEnvironmentUpdate",
+            "JVM Information": {"Java Version": "1.8.0_252 (Oracle Corporation)"},
+            "Spark Properties": {"spark.task.cpus": "2", "spark.app.name": "StructuredKafkaWordCount"},
+            "Classpath Entries": {},
+        },
+        {"Event": "SparkListenerApplicationStart", "App Name": "words", "App ID": "app-3", "Timestamp": 1596020211915},
+    ]
+    for number in range(batches):
+        told += earlier_batch(number)
+    return told
+
+
+def earlier_batch(number: int) -> list[dict[str, Any]]:
+    """A batch of 3 rows, on one task of half a second."""
+    source = {
+        "description": "KafkaV2[Subscribe[words]]",
+        "startOffset": {"words": {"0": 3 * number}} if number else None,
+        "endOffset": {"words": {"0": 3 * number + 3}},
+        "numInputRows": 3,
+        "inputRowsPerSecond": 0.6,
+        "processedRowsPerSecond": 3.0,
+    }
+    progress = {
+        "id": EARLIER_ID,
+        "runId": "e225d92f-2545-48f8-87a2-9c0309580f8a",
+        "name": None,
+        "timestamp": f"2020-07-29T10:57:{5 * number:02}.000Z",
+        "batchId": number,
+        "batchDuration": 1000,
+        "durationMs": {"triggerExecution": 1000, "latestOffset": 4, "addBatch": 900},
+        "eventTime": {},
+        "stateOperators": [{"numRowsTotal": 3, "numRowsUpdated": 3, "memoryUsedBytes": 1200, "customMetrics": {}}],
+        "sources": [source],
+        "sink": {"description": "ConsoleTable", "numOutputRows": -1},
+        "observedMetrics": {},
+    }
+    of_it = {"sql.streaming.queryId": EARLIER_ID, "streaming.sql.batchId": str(number)}
+    metrics = {"Executor Deserialize Time": 361, "Executor Run Time": 503, "Executor CPU Time": 466139164}
+    return [
+        {"Event": "SparkListenerJobStart", "Job ID": number, "Stage IDs": [number], "Properties": of_it},
+        {"Event": "SparkListenerTaskEnd", "Stage ID": number, "Stage Attempt ID": 0, "Task Metrics": metrics},
+        {"Event": "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgressEvent", "progress": progress},
+    ]
+
+
+@pytest.mark.parametrize("version", ["3.1.0", "3.4.1", "3.5.7"])
+def test_a_log_of_an_earlier_spark(version: str, tmp_path: Path) -> None:
+    """Its settings were said to be pairs, which no Spark writes."""
+    log = tmp_path / "app-3"
+    log.write_text("".join(json.dumps(one, separators=(",", ":")) + "\n" for one in earlier(version)))
     found = read_log(log)
-    assert (found.version, found.slots_each) == ("3.4.1", 1)
+    assert (found.version, found.id, found.slots_each) == (version, "app-3", 2)
+    (query,) = found.queries.values()
+    assert (query.name, [one.rows for one in query.batches]) == (EARLIER_ID[:8], [3, 3, 3])
+    last = query.batches[-1]
+    assert (last.seconds, last.core_s, last.tasks, last.offsets, last.waiting) == (1.0, 0.503, 1, 3.0, None)
+    assert last.state_partitions is None
 
 
 @pytest.mark.parametrize(

@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from penstock.advise.kept_run import is_store, kept_load
 from penstock.advise.replay import Rules, replay
-from penstock.attached.keeper import Keeper
-from penstock.attached.model.cost import Cost
 from penstock.attached.model.demand import Promise
 from penstock.attached.model.need import Bounds
-from penstock.attached.model.plant import SimulatedExecutors, SimulatedQuery
-from penstock.attached.options import KeeperOptions
 from penstock.errors import InputError
+from penstock.metrics import schema
 from penstock.metrics.rows import RunRow
 from penstock.metrics.store import Store
-
-COST = Cost(by_row_s=0.04, by_batch_s=0.2, fixed_s=0.5)
+from tests.unit.attached.stores import kept_store
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> str:
     """The store of a keeper of a query with 60 rows a second, on paper."""
-    now, file = [0.0], str(tmp_path / "metrics.db")
-    executors = SimulatedExecutors(1, slots_each=2, join_s=10.0, now=lambda: now[0])
-    options = KeeperOptions(bounds=Bounds(1, 8), promise=Promise(10.0), policy="psps", forecaster=None)
-    keeper = Keeper(executors, options, file)
-    query = SimulatedQuery("clicks", 5.0, COST, lambda s: int(60 * s))
-    keeper.add(query)
-    assert keeper.store is not None
-    keeper.store.start_run(keeper._row())
-    while now[0] < 600.0:
-        now[0] += 0.5
-        query.advance(now[0], executors.slots())
-        if now[0] % 5 == 0:
-            keeper.step(now[0])
-    keeper._close()
-    return file
+    return kept_store(tmp_path / "metrics.db", came=lambda s: int(60 * s), until_s=600.0)
 
 
 def test_the_load_of_a_keeper(place: str) -> None:
@@ -54,6 +38,29 @@ def test_the_load_of_a_keeper(place: str) -> None:
     again = replay(load, "psps", Rules(promise=Promise(10.0), bounds=Bounds(1, 8)))
     assert again.executor_seconds == pytest.approx(load.was.executor_seconds, rel=0.25)
     assert again.late_ratio < 0.05
+
+
+def test_advice_costs_what_its_executors_cost(tmp_path: Path) -> None:
+    """Nothing of them was in the store, and what had been was taken for free."""
+    place = kept_store(tmp_path / "advice.db", mode="advise", first=6, until_s=200.0)
+    with closing(Store(place, must_exist=True)) as store:
+        load = kept_load(store, Promise(10.0))
+    assert load.was.executor_seconds == 6 * 195.0
+    assert {number for _, number in load.was.executors} == {6}
+
+
+def test_executors_that_are_not_in_the_store_are_not_known(place: str) -> None:
+    with closing(Store(place, must_exist=True)) as store:
+        run, all_of_it = store.run().run, kept_load(store, Promise(10.0)).was
+        some = schema.workers.delete().where(schema.workers.c.number.between(10, 19))
+        with store._engine.begin() as connection:
+            connection.execute(some)
+        was = kept_load(store, Promise(10.0), run).was
+        assert was.executor_seconds == pytest.approx(all_of_it.executor_seconds, rel=0.05)  # as in the one before
+        with store._engine.begin() as connection:
+            connection.execute(schema.workers.delete())
+        was = kept_load(store, Promise(10.0), run).was
+        assert (math.isnan(was.executor_seconds), was.executors, was.changes) == (True, (), 0)
 
 
 def test_what_is_no_keepers(tmp_path: Path, place: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import logging
 import math
 import threading
@@ -13,12 +14,13 @@ import pytest
 
 from penstock.attached import keeper as module
 from penstock.attached.keeper import Keeper
+from penstock.attached.model import monitor
 from penstock.attached.model.cost import Cost
 from penstock.attached.model.demand import Promise
 from penstock.attached.model.need import Bounds
 from penstock.attached.model.plant import SimulatedExecutors, SimulatedQuery
 from penstock.attached.model.progress import Batch
-from penstock.attached.options import KeeperOptions
+from penstock.attached.options import KeeperOptions, check_calendar
 from penstock.errors import EngineError, InputError
 from penstock.metrics.store import Store
 from penstock.policy.psps import Psps
@@ -31,16 +33,30 @@ COST = Cost(by_row_s=0.04, by_batch_s=0.2, fixed_s=0.5, spread=1.1)
 class Played:
     """Queries, their executors and a keeper, on one clock."""
 
-    def __init__(self, *queries: SimulatedQuery, first: int = 1, join_s: float = 10.0, mode: str = "act") -> None:
+    def __init__(
+        self,
+        *queries: SimulatedQuery,
+        first: int = 1,
+        join_s: float = 10.0,
+        mode: str = "act",
+        lag: Callable[[], float] | None = None,
+        calendar: str | None = None,
+    ) -> None:
         self.now_s = 0.0
         self.executors = SimulatedExecutors(first, slots_each=2, join_s=join_s, now=lambda: self.now_s)
         options = KeeperOptions(
-            bounds=Bounds(1, 8), promise=Promise(10.0), mode=mode, policy="psps", forecaster=None, td_s=5.0
+            bounds=Bounds(1, 8),
+            promise=Promise(10.0),
+            mode=mode,
+            policy="psps",
+            forecaster=None,
+            td_s=5.0,
+            calendar=calendar,
         )
         self.queries = queries
         self.keeper = Keeper(self.executors, options)
         for one in queries:
-            self.keeper.add(one)
+            self.keeper.add(one, lag)
         self.counts: list[int] = []
 
     def until(self, time_s: float) -> Played:
@@ -171,17 +187,71 @@ def test_executors_that_are_taken_away_are_asked_for_again() -> None:
 
 def test_a_lag_of_the_users_own_counts_and_one_that_fails_does_not(caplog: pytest.LogCaptureFixture) -> None:
     waits = [2000.0]
-    played = Played(query(lambda s: int(10 * s)))
-    played.keeper._lags["clicks"] = lambda: waits[0]
+    played = Played(query(lambda s: int(10 * s)), lag=lambda: waits[0])
     played.until(100.0)
     assert played.counts[-1] == 8  # 2000 rows of 40 ms
     for wrong in (math.nan, -1.0, math.inf):
         waits[0] = wrong
         played.until(played.now_s + 5)
         assert played.keeper.monitor.states["clicks"].outside is None
-    played.keeper._lags["clicks"] = lambda: 1 / 0
+    waits.clear()
     played.until(played.now_s + 5)
     assert "its lag cannot be asked" in caplog.text
+
+
+def test_a_lag_is_used_in_the_step_that_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was asked after the step, and counted in the next."""
+    monkeypatch.setattr(monitor, "WITHIN_S", 30.0)  # the machine may be busy
+    played = Played(query(lambda s: int(10 * s)), lag=lambda: 500.0).until(5.0)
+    load = played.keeper.state.seen
+    assert load is not None
+    assert load.snapshot is not None
+    assert load.snapshot.operators["clicks"].outside == 500
+
+
+def test_a_lag_that_never_answers_holds_nobody_up() -> None:
+    answered = threading.Event()
+    played = Played(query(lambda s: int(10 * s)), lag=lambda: float(answered.wait(60.0))).until(20.0)
+    answered.set()
+    assert len(played.counts) == 4
+    assert played.keeper.monitor.states["clicks"].outside is None
+
+
+def test_a_freeze_keeps_executors_and_an_event_has_them_ready() -> None:
+    """From 200 s to 400 s after the clock's beginning nothing changes; from 700 s on there are ten slots at least."""
+    calendar = "freeze 1970-01-01 00:03-00:06; least clicks=10 1970-01-01 00:12-00:15"
+    played = Played(query(rising(10.0, 150.0, 200.0, 300.0)), calendar=calendar)
+    played.until(175.0)
+    before = played.counts[-1]
+    played.until(355.0)
+    assert {before} == set(played.counts[-34:])
+    played.until(700.0)
+    assert played.counts[-1] == 1
+    played.until(760.0)
+    assert played.counts[-1] == 5
+    assert any("at least 10 by the calendar" in one.reason for one in played.keeper.decisions)
+
+
+def test_a_calendar_is_looked_at_before_it_is_needed() -> None:
+    bounds, promise = Bounds(1, 2), Promise(10.0)
+    with pytest.raises(InputError, match="event 'freeze sometimes': must be "):
+        KeeperOptions(bounds=bounds, promise=promise, calendar="freeze sometimes")
+    many = KeeperOptions(bounds=bounds, promise=promise, calendar="least clicks=9 daily 08:00-10:00")
+    check_calendar(many, slots_each=5)
+    with pytest.raises(
+        InputError,
+        match=r"^event 'least clicks=9 daily 08:00-10:00', query 'clicks': 2 executors have 8 slots; got 9$",
+    ):
+        check_calendar(many, slots_each=4)
+
+
+def test_in_a_notebook_it_is_text_and_nothing_else() -> None:
+    played = Played(query(lambda s: int(10 * s), name="<b>clicks</b> & more")).until(50.0)
+    shown = played.keeper._repr_html_()
+    assert (shown[:5], shown[-6:]) == ("<pre>", "</pre>")
+    assert "query '&lt;b&gt;clicks&lt;/b&gt; &amp; more'".replace("'", "&#x27;") in shown
+    assert "<b>" not in shown
+    assert html.unescape(shown[5:-6]) == str(played.keeper)
 
 
 @pytest.mark.parametrize(

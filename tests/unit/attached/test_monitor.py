@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from penstock.attached.model.demand import Promise
 from penstock.attached.model.monitor import Allotment, QueriesMonitor
@@ -60,11 +61,22 @@ def test_a_snapshot_has_every_query_with_its_source() -> None:
     assert snapshot.source_input == {"clicks (source)": 500, "counts (source)": 100}
     assert snapshot.incomplete == {}
     assert {name: one.replicas for name, one in snapshot.operators.items()} == {"clicks": 4, "counts": 4}
-    assert snapshot.latency.count == 600
+    assert (snapshot.latency.count, snapshot.latency.late) == (600, 0)
     assert snapshot.source_output == 1200.0
     later = found.collect(17.0)
     assert later is not None
     assert (later.latency.count, later.source_output, later.interval_s) == (0, 0.0, 5.0)
+
+
+def test_rows_that_took_too_long_are_counted() -> None:
+    found, _, first, second = monitor(Slots(8))
+    first.new, second.new = [batch(1), replace(batch(2), seconds=14.0)], [batch(1, 100), batch(2, 100)]
+    snapshot = found.collect(24.5)
+    assert snapshot is not None
+    assert snapshot.latency.late == 500  # from 14 to 19 s, where 12 are promised
+    later = found.collect(29.5)
+    assert later is not None
+    assert later.latency.late == 0
 
 
 def test_a_query_that_is_away_or_silent_is_incomplete_with_its_source() -> None:

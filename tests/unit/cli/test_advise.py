@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import penstock
 from penstock.advise import replay
 from penstock.cli.main import app
+from tests.unit.attached.stores import kept_store
 
 LOG = Path(__file__).parents[1] / "advise" / "data" / "app-4.3"
 
@@ -33,7 +34,8 @@ def test_advice_in_words_with_settings_and_a_picture(tmp_path: Path) -> None:
     assert "Query 'slow' (every 2 s): 4,350 rows; a row takes 5." in said
     assert "As it was: 0.049 executor-hours; 42." in said
     assert "All the time 4 executors would do" in said
-    assert 'keeper = penstock.attach(query, executors="1..' in said
+    assert 'keeper = penstock.attach(spark.streams.active, executors="1..6", target_ms=10000, late=0.01, ' in said
+    assert "forecaster=None, td_s=5, cooldown_s=30)" in said
     assert all(f"{key} {value}" in said for key, value in penstock.executor_settings().items())
     assert (tmp_path / "advice.png").read_bytes().startswith(b"\x89PNG")
 
@@ -47,6 +49,17 @@ def test_advice_for_programs() -> None:
     assert {one["policy"] for one in told["policies"]} == {"psps", "keda", "ds2"}
     assert told["queries"]["slow"]["cost"]["by_row_s"] == pytest.approx(0.0058, rel=0.01)
     assert told["as_it_was"]["executor_seconds"] == pytest.approx(176.9, abs=0.1)
+    assert told["left_out"] == {}
+
+
+def test_advice_from_a_keepers_store(tmp_path: Path) -> None:
+    place = kept_store(tmp_path / "advice.db", mode="advise", first=6, until_s=200.0)
+    done = command("advise", place)
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert "As it was: 0.33 executor-hours" in said
+    assert "% less" in said
+    assert "keeper = penstock.attach(query, " in said
 
 
 def test_mistakes_are_sentences(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,14 @@ from typer.testing import CliRunner
 from penstock import Scenario, simulate
 from penstock.cli.main import app
 from penstock.errors import InputError
-from penstock.metrics.rows import RunRow
+from penstock.metrics.rows import PromiseRow, RunRow
 from penstock.metrics.store import Store
 from penstock.report.explain import DECIDED, NOTHING, RUNNER_UP, explain
+from penstock.report.explain_queries import played_queries, promise_of
 from penstock.report.explain_words import lines
+from penstock.simulator.what_if import Standing, StateAtHand
 from penstock.workload import Trace
+from tests.unit.attached.stores import kept_store
 
 TD_S = 5.0
 
@@ -131,6 +135,58 @@ def test_in_words_the_reason_comes_before_what_else_might_have_been(store: Store
     decided, nothing = (next(place for place, one in enumerate(told) if key in one) for key in (DECIDED, NOTHING))
     assert decided < nothing
     assert any(one.startswith("  so the change avoids ") for one in told)
+
+
+# ── of a keeper ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The store of a keeper whose query's load jumps from 20 to 100 rows a second after 100 s."""
+    return kept_store(tmp_path_factory.mktemp("kept") / "metrics.db", "my clicks.v2")
+
+
+def test_every_interval_of_a_keeper_can_be_explained(kept: str) -> None:
+    """None could: the name of a query's source is none that a topology takes."""
+    with closing(Store(kept, must_exist=True)) as store:
+        for row in store.intervals(store.run().run):
+            told = "\n".join(lines(explain(store, interval=row.number)))
+            assert "my clicks.v2 " in told
+
+
+def test_a_keepers_query_is_played_on_in_batches(kept: str) -> None:
+    with closing(Store(kept, must_exist=True)) as store:
+        found = explain(store, interval=changed(store))
+    assert (found.in_batches, found.promise.target_ms) == (True, 10_000.0)
+    assert "played on for 15.00 s in batches, with slots for replicas, with what came:" in lines(found)
+    decided, nothing = found.outcomes[DECIDED], found.outcomes[NOTHING]
+    assert nothing.late > 500 > decided.late
+    assert nothing.events == decided.events >= 1500
+    (only,) = found.operators
+    assert nothing.replica_seconds == 15.0 * only.decision.before
+    assert (decided.backlog, nothing.backlog > 100) == (0, True)
+
+
+def test_what_one_batch_may_take_is_not_late() -> None:
+    """A row waits up to 5 s for its batch, and that takes up to 5 s: 10 s are on time."""
+    busy = Standing(execution_time_s=0.1, pool=8, replicas=4, backlog=0, shares={"clicks (source)": 1.0})
+    state = StateAtHand({"clicks": busy}, {"clicks (source)": (40.0,) * 6}, 5.0, 10.0)
+    enough, few = (played_queries(state, {"clicks": slots}, {"clicks": 5.0}) for slots in (4, 3))
+    assert (enough.events, enough.late, enough.backlog) == (1200, 0, 0)
+    assert few.late > 200
+    assert few.replica_seconds == 90.0
+
+
+def test_a_keepers_promise_from_before_it_was_kept_is_among_its_settings(kept: str) -> None:
+    with closing(Store(kept, must_exist=True)) as store:
+        run = replace(store.run(), run="another")
+        assert promise_of(store, run) == PromiseRow(late=0.01, target_ms=10_000.0)
+
+
+def test_the_command_explains_a_keeper(kept: str) -> None:
+    done = CliRunner().invoke(app, ["explain", kept, "--at", "110"])
+    assert done.exit_code == 0, done.output
+    assert "in batches" in done.stdout
 
 
 def test_the_command_prints_it(place: str) -> None:

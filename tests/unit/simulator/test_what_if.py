@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -54,6 +56,35 @@ def test_a_graph_with_two_ways_and_an_unknown_time():
     found = played_on(StateAtHand(operators, {"in": (100.0, 50.0)}, 1.0, 2.0), {"a": 1, "b": 2, "c": 1})
     assert found.events == 153
     assert found.late == 0
+
+
+def test_things_may_be_called_anything():
+    """A keeper's store calls a query's source `clicks (source)`, which no topology takes."""
+    plain = {
+        "a": Standing(execution_time_s=0.01, pool=4, replicas=1, backlog=5, shares={"in": 1.0}),
+        "b": Standing(execution_time_s=0.02, pool=4, replicas=2, backlog=0, shares={"a": 2.0}),
+    }
+    strange = {
+        "my clicks.v2": replace(plain["a"], shares={"my clicks.v2 (source)": 1.0}),
+        "1st": replace(plain["b"], shares={"my clicks.v2": 2.0}),
+    }
+    rates = (10.0, 30.0)
+    wanted = played_on(StateAtHand(plain, {"in": rates}, 5.0, 2.0), {"a": 1, "b": 2})
+    found = played_on(
+        StateAtHand(strange, {"my clicks.v2 (source)": rates, "nobody's": rates}, 5.0, 2.0),
+        {"my clicks.v2": 1, "1st": 2},
+    )
+    assert found == wanted
+    assert wanted.events > 200
+
+
+def test_of_a_source_that_is_not_known_nothing_comes():
+    operators = {
+        "known": Standing(execution_time_s=0.01, pool=4, replicas=1, backlog=0, shares={"in": 1.0}),
+        "unknown": Standing(execution_time_s=None, pool=4, replicas=1, backlog=3, shares={"lost": 1.0}),
+    }
+    found = played_on(StateAtHand(operators, {"in": (10.0, 10.0)}, 5.0, 2.0), {"known": 1, "unknown": 1})
+    assert (found.events, found.late) == (103, 0)
 
 
 @given(st.integers(0, 60), st.integers(0, 40), st.integers(1, 4))

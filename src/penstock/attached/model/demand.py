@@ -80,6 +80,17 @@ def row_time_s(cost: Cost, pace: Pace, rate: float) -> float:
     return cost.spread * cost.work_s(rows) / rows * pace.period_s / room_s(cost, pace)
 
 
+def cost_at_pace(time_s: float, pace: Pace) -> Cost:
+    """The cost of rows that take up `time_s` each at this pace, where it is not known what of it is fixed.
+
+    100 rows a second that take up 0.03 slots each need 3, and on these a batch takes as long as it may:
+
+    >>> round(cost_at_pace(0.03, Pace(6.0, 4.0)).seconds(rows=600, slots=3), 6)
+    4.0
+    """
+    return Cost(by_row_s=time_s * pace.within_s / pace.period_s, by_batch_s=0.0, fixed_s=0.0)
+
+
 def room_s(cost: Cost, pace: Pace) -> float:
     """The time of a batch that slots can do something about, at least a fifth of it."""
     return max(pace.within_s / cost.surprise - cost.fixed_s, LEAST_ROOM * pace.within_s, LEAST_ROOM * SHORTEST_S)

@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from penstock.attached.model.delay import DelaySum
+from penstock.attached.model.lag import WITHIN_S, Lag, ask_all
 from penstock.attached.model.progress import Batch
 from penstock.attached.model.query import QueryState, source_of
 from penstock.forecast.base import Forecast
 from penstock.metrics.interval import IntervalRules
-from penstock.metrics.latency import LatencyHistogram, merged
+from penstock.metrics.latency import merged
 from penstock.metrics.snapshot import IntervalLatency, OperatorLoad, Snapshot
 from penstock.metrics.utilisation import Utilisation
 from penstock.policy.base import Plan, Policy, share_slots
@@ -92,6 +94,7 @@ class QueriesMonitor:
     def __init__(self, rules: IntervalRules, slots: SlotPort, most_slots: int, allotment: Allotment | None) -> None:
         self.rules = rules
         self.states: dict[str, QueryState] = {}
+        self.lags: dict[str, Lag] = {}  # by query, where its user can say what waits
         self.slots = 0  # at the last look
         self.away: dict[str, str] = {}  # queries that were not there, and why
         self._port = slots
@@ -102,16 +105,18 @@ class QueriesMonitor:
         self._timeline: deque[tuple[float, int]] = deque(maxlen=TIMELINE)
         self._lock = threading.Lock()
 
-    def add(self, state: QueryState, watched: Watched) -> None:
-        """Watch one more."""
+    def add(self, state: QueryState, watched: Watched, lag: Lag | None = None) -> None:
+        """Watch one more; `lag` says what waits at its source, if Spark cannot."""
         with self._lock:
             self.states[state.name], self._watched[state.name] = state, watched
+            if lag is not None:
+                self.lags[state.name] = lag
 
     def remove(self, name: str) -> None:
         """Watch it no longer."""
         with self._lock:
-            self.states.pop(name, None)
-            self._watched.pop(name, None)
+            for known in (self.states, self._watched, self.lags):
+                known.pop(name, None)
 
     def note_slots(self, now_s: float) -> None:
         """Look at the slots; also after they were changed."""
@@ -121,8 +126,10 @@ class QueriesMonitor:
     def collect(self, now_s: float, cut: bool = False) -> Snapshot | None:  # noqa: ARG002 - rates bear any length
         """The queries now, by what their batches said since the last look."""
         with self._lock:
-            states, watched = dict(self.states), dict(self._watched)
+            states, watched, lags = dict(self.states), dict(self._watched), dict(self.lags)
         self.note_slots(now_s)
+        for name, rows in ask_all(lags, min(WITHIN_S, self.rules.td_s / 4)).items():
+            states[name].outside = rows
         before, self.away = {name: one.processed for name, one in states.items()}, {}
         absent = {name: self._learnt(states[name], one) for name, one in watched.items()}
         length_s = self._length_s(now_s)
@@ -139,7 +146,7 @@ class QueriesMonitor:
             operators=loads,
             incomplete=incomplete,
             source_output=float(sum(one.processed for one in loads.values())),
-            latency=_latency([one.taken_latency() for one in states.values()]),
+            latency=_latency([one.taken_delays() for one in states.values()]),
         )
 
     def _learnt(self, state: QueryState, watched: Watched) -> str | None:
@@ -188,6 +195,6 @@ class QueriesMonitor:
         return float(found.pop()) if len(found) == 1 else None
 
 
-def _latency(parts: Sequence[LatencyHistogram]) -> IntervalLatency:
-    found = merged(parts)
-    return IntervalLatency(found.count, found.mean_ms, found.percentile_ms(0.5), found.percentile_ms(0.99))
+def _latency(parts: Sequence[DelaySum]) -> IntervalLatency:
+    found, late = merged(one.histogram for one in parts), sum(one.late for one in parts)
+    return IntervalLatency(found.count, found.mean_ms, found.percentile_ms(0.5), found.percentile_ms(0.99), late)

@@ -10,7 +10,6 @@ from penstock.attached.model.cost import Cost, CostModel
 from penstock.attached.model.delay import Delays, DelaySum
 from penstock.attached.model.demand import Pace, Promise, out_of_reach, pace_of, row_time_s
 from penstock.attached.model.progress import Batch
-from penstock.metrics.latency import LatencyHistogram
 from penstock.metrics.snapshot import OperatorLoad
 
 POLLED_S = 0.1  # without a trigger Spark looks for data so often, at least
@@ -49,7 +48,7 @@ class QueryState:
         self._arrivals: deque[_Arrival] = deque(maxlen=REMEMBERED)
         self._running: _Arrival | None = None  # what the batch that runs has, if that is known
         self._rows_an_offset: float | None = None
-        self._new = LatencyHistogram()
+        self._new = DelaySum(promise.target_s)
 
     # ── learning ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -96,12 +95,11 @@ class QueryState:
 
     def _count(self, delays: Delays) -> None:
         self.delays.add(delays)
-        part = DelaySum(self.promise.target_s, histogram=self._new)
-        part.add(delays)
+        self._new.add(delays)
 
-    def taken_latency(self) -> LatencyHistogram:
-        """Delays of the rows since this was last asked."""
-        found, self._new = self._new, LatencyHistogram()
+    def taken_delays(self) -> DelaySum:
+        """Those of the rows since this was last asked."""
+        found, self._new = self._new, DelaySum(self.promise.target_s)
         return found
 
     # ── judging ─────────────────────────────────────────────────────────────────────────────────────────────────────
