@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sqlite3
 import time
 
 AGAIN_S = 0.02
+
+
+def private_database(file: str | None) -> None:
+    """Make the file if it is not there, so that only its owner can read it; SQLite's files beside it follow.
+
+    One that is there stays as it is, and why it cannot be made is for SQLite to say.
+    """
+    if file and not file.startswith((":", "file:")):
+        with contextlib.suppress(OSError):
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def write_ahead(connection: sqlite3.Connection, patience_s: float) -> None:

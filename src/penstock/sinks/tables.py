@@ -11,7 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from penstock.common.secrets import HIDDEN, is_telling, masked_url, resolve, without
-from penstock.common.wal import write_ahead
+from penstock.common.wal import private_database, write_ahead
 from penstock.errors import AwayError, EngineError, InputError
 from penstock.sinks.waiting import Waiting
 
@@ -112,6 +112,7 @@ def connect(url: sql.URL) -> sql.Engine:
     if url.get_backend_name() == "postgresql":
         lively = {name: value for name, value in LIVELY.items() if name not in url.query}
         return sql.create_engine(url, pool_size=1, connect_args=lively)
+    private_database(url.database)
     engine = sql.create_engine(url)
     sql.event.listen(engine, "connect", _set_up_sqlite)
     sql.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))

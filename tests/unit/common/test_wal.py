@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
-from penstock.common.wal import write_ahead
+from penstock.common.wal import private_database, write_ahead
+from penstock.metrics.store import Store
+from penstock.sinks.tables import connect
 
 
 class Locked(sqlite3.Connection):
@@ -48,3 +52,29 @@ def test_other_errors_are_told_at_once(connection: Locked) -> None:
     connection.refusals = ("disk I/O error",)
     with pytest.raises(sqlite3.OperationalError, match="disk I/O error"):
         write_ahead(connection, 60.0)
+
+
+def mode(file: Path) -> int:
+    return stat.S_IMODE(file.stat().st_mode)
+
+
+def test_what_is_stored_can_be_read_by_its_owner_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events may be secret; files of sinks and stores were as the umask said."""
+    monkeypatch.chdir(tmp_path)
+    store = Store("metrics.db")
+    engine = connect(sa.make_url("sqlite:///results.db"))
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE one (a)")
+        assert {mode(file) for file in tmp_path.glob("*.db*")} == {0o600}
+    engine.dispose()
+    store.close()
+    assert {file.name for file in tmp_path.iterdir()} == {"metrics.db", "results.db"}
+
+
+def test_a_file_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
+    shared = tmp_path / "shared.db"
+    shared.touch(0o644)
+    shared.chmod(0o644)
+    private_database(str(shared))
+    assert mode(shared) == 0o644
+    private_database(str(tmp_path / "nowhere" / "it.db"))  # SQLite says why
