@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from penstock.control.ports import Actuator
+from penstock.control.ports import Actuator, Balances
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
 from penstock.metrics.utilisation import Measure, Utilisation, booked
-from penstock.policy.base import Plan
+from penstock.policy.base import Plan, Targets
 
 
 def choose_replicas(active: tuple[int, ...], count: int, pool: int | Sequence[int]) -> tuple[int, ...]:
@@ -29,30 +29,30 @@ def execute(actuator: Actuator, snapshot: Snapshot, plan: Plan, measure: Measure
     `measure` says how used replicas are. Operators with incomplete numbers keep what was last published.
     """
     failures: dict[str, str] = {}
-    used: dict[str, Utilisation] = {}
-    for name, target in plan.targets.items():
+    targets, active = Targets.of(plan.targets), dict(snapshot.loads.active)
+    for name, count in targets.replicas.items():
+        if name not in targets.which and count == len(active[name]):
+            continue
         load = snapshot.operators[name]
-        active = target.which or load.active
-        if target.which is None and target.replicas != len(load.active):
-            active = choose_replicas(load.active, target.replicas, load.there or load.pool)
-        if active != load.active:
+        chosen = targets.which.get(name) or choose_replicas(load.active, count, load.there or load.pool)
+        if chosen != load.active:
             try:
-                actuator.set_replicas(name, active)
+                actuator.set_replicas(name, chosen)
+                active[name] = chosen
             except Exception as error:
                 failures[name] = f"{type(error).__name__}: {error}"
-                active = load.active
-        known = None if name in snapshot.incomplete else measure(load, active, snapshot.td_s, _senders(load, plan))
-        if known:
-            used[name] = known
+    used: dict[str, Utilisation] = {}
+    for name in actuator.balanced if isinstance(actuator, Balances) else targets:
+        if name in targets and name not in snapshot.incomplete:
+            load = snapshot.operators[name]
+            if known := measure(load, active[name], snapshot.td_s, _senders(load, targets.replicas)):
+                used[name] = known
     return failures | _publish(actuator, used)
 
 
-def _senders(load: OperatorLoad, plan: Plan) -> int:
+def _senders(load: OperatorLoad, replicas: Mapping[str, int]) -> int:
     """How many replicas will send to the operator; a source counts as one."""
-    count, targets = 0, plan.targets
-    for name in load.received_by:
-        count += targets[name].replicas if name in targets else 1
-    return count or 1
+    return sum(replicas.get(name, 1) for name in load.received_by) or 1
 
 
 def _publish(actuator: Actuator, used: Mapping[str, Utilisation]) -> dict[str, str]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from penstock.errors import InputError
+from penstock.metrics.graph import Floats, Ints
 from penstock.metrics.snapshot import Snapshot
 
 HALF_LIFE_S = 10.0
@@ -42,23 +45,53 @@ class ExecutionTimes:
             raise InputError(f"execution time: half_life_s must be above 0; got {half_life_s}")
         self.half_life_s = half_life_s
         self.declared_events = declared_events
-        self._sums: dict[str, tuple[float, float]] = {}
-        for operator, time_s in (declared_s or {}).items():
+        declared = declared_s or {}
+        for operator, time_s in declared.items():
             if not 0 < time_s < math.inf:
                 raise InputError(f"operator '{operator}': execution time must be above 0 s; got {time_s}")
-            self._sums[operator] = (time_s * declared_events, declared_events)
+        self._place = {operator: place for place, operator in enumerate(declared)}
+        sums = [(time_s * declared_events, declared_events) for time_s in declared.values()]
+        self._sums: Floats = np.array(sums, np.float64).reshape(-1, 2).T.copy()  # S and N
+        self._asked: tuple[Sequence[str], Ints] = ((), np.zeros(0, np.int64))
 
     def learn(self, operator: str, busy_s: float, processed: float, length_s: float = 1.0) -> float | None:
         """Take in one interval of this length and return the estimate; None as long as there is none."""
         if 0 < busy_s < math.inf and 0 < processed < math.inf:
-            fade = 2 ** (-max(0.0, length_s) / self.half_life_s)
-            time_sum, events = self._sums.get(operator, (0.0, 0.0))
-            self._sums[operator] = (fade * time_sum + busy_s, fade * events + processed)
+            fade, (place,) = 2 ** (-max(0.0, length_s) / self.half_life_s), self._places((operator,))
+            self._sums[:, place] = fade * self._sums[:, place] + (busy_s, processed)
         return self.estimate_s(operator)
+
+    def learn_all(
+        self, operators: Sequence[str], measured_s: Floats, processed: Floats, length_s: float
+    ) -> list[float | None]:
+        """Take in one interval of many operators, with NaN where nothing is to be learnt, and return all estimates.
+
+        >>> measured_s, processed = np.array([0.01, np.nan]), np.array([100.0, 7.0])
+        >>> ExecutionTimes({"store": 0.5}).learn_all(("clean", "store"), measured_s, processed, 1.0)
+        [0.01, 0.5]
+        """
+        fade, places = 2 ** (-max(0.0, length_s) / self.half_life_s), self._places(operators)
+        sums, busy_s = self._sums[:, places], measured_s * processed
+        learnt = (busy_s > 0) & (busy_s < math.inf)
+        sums = np.where(learnt, fade * sums + (busy_s, processed), sums)
+        self._sums[:, places] = sums
+        return [time_sum / events if events else None for time_sum, events in zip(*sums.tolist(), strict=True)]
+
+    def _places(self, operators: Sequence[str]) -> Ints:
+        """Where the sums of these operators are; they are often asked for together."""
+        if operators is not self._asked[0]:
+            for name in operators:
+                self._place.setdefault(name, len(self._place))
+            more = len(self._place) - self._sums.shape[1]
+            self._sums = np.concatenate((self._sums, np.zeros((2, more))), axis=1)
+            self._asked = operators, np.array([self._place[name] for name in operators], np.int64)
+        return self._asked[1]
 
     def estimate_s(self, operator: str) -> float | None:
         """The estimate now; None as long as nothing was declared or measured."""
-        time_sum, events = self._sums.get(operator, (0.0, 0.0))
+        if operator not in self._place:
+            return None
+        time_sum, events = self._sums[:, self._place[operator]].tolist()
         return time_sum / events if events else None
 
     def update(self, snapshot: Snapshot) -> Snapshot:

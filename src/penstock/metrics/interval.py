@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,11 +11,11 @@ import numpy as np
 from penstock.errors import InputError
 from penstock.metrics.counters import OperatorCounters, RunCounters
 from penstock.metrics.execution_time import ExecutionTimes
+from penstock.metrics.loads import Around, CountedLoads
 from penstock.metrics.shares import counted_edges, source_output
-from penstock.metrics.snapshot import Declared, IntervalLatency, OperatorLoad, Snapshot
-from penstock.metrics.table import BUSY_S, CPU_S, PROCESSED, CounterTable
+from penstock.metrics.snapshot import Declared, IntervalLatency, Snapshot
+from penstock.metrics.table import CounterTable, Layout
 
-_UNDECLARED = Declared(())
 DEFAULT_TD_S = 1.0
 LATE_S = 0.5  # that a step may be late at least
 
@@ -79,69 +79,41 @@ def difference(
     distrust = doubt or distrust
     incomplete: dict[str, str] = {}
     sources = _sources(earlier, later, rules, incomplete)
-    loads: dict[str, OperatorLoad] = {}
-    lag = later.lag
     known = _known_operators(earlier, later, rules)
-    growth = _Growth(earlier.table, later.table if known is later.operators else CounterTable.of(known), length_s)
-    for name, now in known.items():
-        check = _Check(growth.doubts.get(name) or growth.silent(name))
-        before = earlier.operators.get(name)
-        declared = rules.declared.get(name, _UNDECLARED)
-        outside = sum(max(0, lag.get(source, 0)) for source in declared.predecessors) if lag else 0
-        absent = _absence(name, later, rules) or _absence(name, earlier, rules)
-        frame = _Frame(growth, length_s, declared, outside, times, bool(distrust or absent))
-        loads[name] = _load(name, (before, now), frame, check)
-        if reason := absent or check.reason:
-            incomplete[name] = reason
-    if distrust:
-        incomplete = dict.fromkeys((*sources, *loads), distrust)
+    table = later.table if known is later.operators else CounterTable.of(known)
+    table.keep_layout(earlier.table)
+    grown, doubts = table.growth(earlier.table)
+    doubts = {**_no_backlog(table), **_silent(earlier.table.layout, table.layout), **doubts}
+    absent = {**_absences(known, earlier, rules), **_absences(known, later, rules)}
+    loads = CountedLoads(table, grown, Around(length_s, rules.declared, later.lag, earlier.table.held))
+    if times is None:
+        loads.set_times([None if math.isnan(one) else one for one in loads.measured_s(doubts).tolist()])
+    else:
+        measured_s = loads.measured_s(known if distrust else {**doubts, **absent})
+        loads.set_times(times.learn_all(table.layout.names, measured_s, loads.done, length_s))
+    if doubted := {**doubts, **absent}:
+        incomplete |= {name: doubted[name] for name in known if name in doubted}
     return Snapshot(
         time_s=later.time_s,
         interval_s=length_s,
         td_s=rules.td_s,
         source_input=sources,
         operators=loads,
-        incomplete=incomplete,
+        incomplete=dict.fromkeys((*sources, *loads), distrust) if distrust else incomplete,
         source_output=_output(later, loads, rules),
         latency=_latency(earlier, later, rules.target_ms),
     )
 
 
-@dataclass(slots=True)
-class _Frame:
-    """What an operator's numbers are read against."""
-
-    growth: _Growth
-    length_s: float
-    declared: Declared
-    outside: int = 0  # events that wait in front of its sources, and are to come to it first
-    times: ExecutionTimes | None = None
-    doubted: bool = False
-
-    def estimated(self, name: str, measured_s: float | None, done: int, check: _Check) -> float | None:
-        """The execution time: as measured in the interval, or the estimate where that is kept."""
-        if self.times is None:
-            return measured_s
-        trusted_s = 0.0 if self.doubted or check.reason or measured_s is None else measured_s
-        return self.times.learn(name, trusted_s * done, done, self.length_s)
-
-
 class _Check:
-    """Reads cumulative numbers and remembers the first that cannot be trusted."""
+    """Reads a source's cumulative numbers and remembers the first reason not to trust them."""
 
-    def __init__(self, reason: str | None = None) -> None:
-        self.reason = reason
+    def __init__(self) -> None:
+        self.reason: str | None = None
 
     def doubt(self, reason: str) -> None:
         if self.reason is None:
             self.reason = reason
-
-    def valid(self, what: str, value: float) -> float:
-        """The value, or 0 where it is negative or no number."""
-        if 0 <= value < math.inf:
-            return value
-        self.doubt(f"{what} is {value}")
-        return 0
 
     def growth(self, what: str, before: float, now: float) -> float:
         """now − before, or 0 where the counter is invalid or went back."""
@@ -174,8 +146,8 @@ def _sources(
         for end in (later, earlier):
             if name in end.missing:
                 check.doubt("a replica says nothing")
-            elif stale := _stale(end.source_age_s.get(name, 0.0), end, rules):
-                check.doubt(stale)
+            elif not (age_s := end.source_age_s.get(name, 0.0)) <= rules.oldest_s:
+                check.doubt(_too_old(age_s, end, rules))
         before = earlier.sources.get(name, 0)
         sources[name] = int(check.growth("entered", before, later.sources.get(name, before)))
         if check.reason:
@@ -192,96 +164,50 @@ def _known_operators(earlier: RunCounters, later: RunCounters, rules: IntervalRu
     return {name: known[name] for name in order if name in known}
 
 
-def _absence(name: str, counters: RunCounters, rules: IntervalRules) -> str | None:
-    """Why the operator's counters at one end of the interval do not count, if so.
+def _no_backlog(table: CounterTable) -> dict[str, str]:
+    """Operators whose backlog is no number of events."""
+    backlog = np.array(table.now.backlog, np.float64)
+    wrong = np.flatnonzero(~((backlog >= 0) & (backlog < math.inf))).tolist()
+    return {table.layout.names[place]: f"backlog is {table.now.backlog[place]}" for place in wrong}
+
+
+def _silent(before: Layout, now: Layout) -> dict[str, str]:
+    """Operators of which a replica was there before, and says nothing now."""
+    if before is now:
+        return {}
+    found: dict[str, str] = {}
+    for name, one in now.operators.items():
+        earlier = before.operators.get(name, one).replicas
+        if earlier != one.replicas and (gone := {*earlier} - {*one.replicas}):
+            found[name] = f"replica {min(gone)} says nothing"
+    return found
+
+
+def _absences(known: Mapping[str, object], counters: RunCounters, rules: IntervalRules) -> dict[str, str]:
+    """Why operators' counters at one end of the interval do not count, where that is so.
 
     Stale counters at the start make an interval too full: what they missed would appear in it.
     """
-    operator = counters.operators.get(name)
-    if operator is None:
-        return f"no counters at {counters.time_s:.6g} s"
-    if name in counters.missing:
-        return f"a replica said nothing at {counters.time_s:.6g} s"
-    return _stale(operator.age_s, counters, rules)
+    operators, oldest_s, absent = counters.operators, rules.oldest_s, {}
+    fresh = bool(np.all(np.array(counters.table.now.age_s) <= oldest_s))
+    if fresh and not counters.missing and operators.keys() >= known.keys():
+        return {}
+    for name in known:
+        if name not in operators:
+            absent[name] = f"no counters at {counters.time_s:.6g} s"
+        elif name in counters.missing:
+            absent[name] = f"a replica said nothing at {counters.time_s:.6g} s"
+        elif not operators[name].age_s <= oldest_s:
+            absent[name] = _too_old(operators[name].age_s, counters, rules)
+    return absent
 
 
-def _stale(age_s: float, counters: RunCounters, rules: IntervalRules) -> str | None:
-    if age_s <= rules.oldest_s:
-        return None
+def _too_old(age_s: float, counters: RunCounters, rules: IntervalRules) -> str:
     return f"at {counters.time_s:.6g} s last heard of {age_s:.3g} s before; stale after {rules.oldest_s:g} s"
 
 
-class _Growth:
-    """What the replicas of all operators did in the interval, read operator by operator."""
-
-    def __init__(self, before: CounterTable, now: CounterTable, length_s: float) -> None:
-        grown, self.doubts = now.growth(before)
-        self._totals, self._layout, self._before = now.totals(grown), now.layout, before.layout
-        self._processed: list[int] = now.of_replicas(grown, PROCESSED).astype(np.int64).tolist()
-        self._queued: list[int] = np.where(now.queued > 0, now.queued, 0).astype(np.int64).tolist()
-        self._busy: list[float] = (now.of_replicas(grown, BUSY_S) / length_s).tolist()
-        self._state_bytes = dict(zip(now.layout.operators, now.state_bytes, strict=True))
-
-    def fill(self, load: OperatorLoad, length_s: float) -> float:
-        """Put an operator's numbers into its load; returns how long its replicas worked, together."""
-        columns, totals = self._layout.operators[load.name], self._totals[load.name]
-        rows, counts = slice(*self._layout.rows[load.name]), iter(totals)
-        load.received_by = {**load.received_by, **_counts(columns.senders, counts)}
-        load.emitted, load.dropped = _counts(columns.streams, counts), _counts(columns.causes, counts)
-        load.processed, load.cpu_share = int(totals[PROCESSED]), totals[CPU_S] / length_s
-        load.processed_by = dict(zip(columns.replicas, self._processed[rows], strict=True))
-        load.queued_by = dict(zip(columns.replicas, self._queued[rows], strict=True))
-        load.busy_share = dict(zip(columns.replicas, self._busy[rows], strict=True))
-        load.state_bytes = max(0, self._state_bytes[load.name])
-        return totals[BUSY_S]
-
-    def silent(self, name: str) -> str | None:
-        """Which replica was there before, and says nothing now, if there is one."""
-        before, now = self._before.operators.get(name), self._layout.operators[name]
-        if before is None or before.replicas == now.replicas or not (gone := {*before.replicas} - {*now.replicas}):
-            return None
-        return f"replica {min(gone)} says nothing"
-
-
-def _counts(names: Sequence[str], counts: Iterator[float]) -> dict[str, int]:
-    """The next counts, by these names."""
-    return {name: int(next(counts)) for name in names}
-
-
-def _load(
-    name: str, counters: tuple[OperatorCounters | None, OperatorCounters], frame: _Frame, check: _Check
-) -> OperatorLoad:
-    before, now = counters
-    load = OperatorLoad(
-        name=name,
-        received_by=dict.fromkeys(frame.declared.predecessors, 0),
-        processed=0,
-        backlog=int(check.valid("backlog", now.backlog)) + frame.outside,
-        active=now.active,
-        pool=now.pool,
-        there=now.there,
-        declared_shares=frame.declared.shares,
-        held=now.held,
-        outside=frame.outside,
-        keyed=frame.declared.keyed,
-    )
-    busy_s = frame.growth.fill(load, frame.length_s)
-    if now.held_by or (before and before.held_by):
-        load.received_by = _with_held(load.received_by, before.held_by if before else {}, now.held_by)
-    measured_s = busy_s / load.processed if load.processed and not check.reason else None
-    load.execution_time_s = frame.estimated(name, measured_s, load.processed, check)
-    return load
-
-
-def _with_held(received: Mapping[str, int], before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
-    """What was sent in the interval and is held came, too; what was held before came before."""
-    grown = {sender: now.get(sender, 0) - before.get(sender, 0) for sender in {**before, **now}}
-    return {**received, **{sender: max(0, received.get(sender, 0) + more) for sender, more in grown.items()}}
-
-
-def _output(later: RunCounters, loads: Mapping[str, OperatorLoad], rules: IntervalRules) -> float:
-    processed = {name: float(load.processed) for name, load in loads.items()}
-    output = source_output(later.sources, processed, counted_edges(later, rules.declared), rules.declared)
+def _output(later: RunCounters, loads: CountedLoads, rules: IntervalRules) -> float:
+    output = source_output(later.sources, loads.processed, counted_edges(later, rules.declared), rules.declared)
     return output if math.isfinite(output) else 0.0
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from penstock.metrics.counters import RunCounters
+from penstock.metrics.graph import OnEdges
 from penstock.metrics.snapshot import Declared
 from penstock.metrics.table import PROCESSED
 
-_UNDECLARED = Declared(())
 Edges = Mapping[str, Mapping[str, float]]  # operator → predecessor → θ_i^p; operators in topological order
 
 
@@ -27,13 +29,8 @@ def propagate(own: Mapping[str, float], edges: Edges) -> dict[str, float]:
     >>> round(propagate({"in": 1}, diamond)["o4"], 12)
     0.58
     """
-    amounts = dict(own)
-    for operator, shares in edges.items():
-        amount = own.get(operator, 0.0)
-        for predecessor, share in shares.items():
-            amount += share * amounts.get(predecessor, 0.0)
-        amounts[operator] = amount
-    return amounts
+    known = OnEdges.of(edges)
+    return known.graph.flow(own, known.numbers)
 
 
 def shares_of(edges: Edges, source: str) -> dict[str, float]:
@@ -55,29 +52,25 @@ def declared_edges(declared: Mapping[str, Declared]) -> dict[str, dict[str, floa
     return {operator: {p: one.shares.get(p, 1.0) for p in one.predecessors} for operator, one in declared.items()}
 
 
-def counted_edges(counters: RunCounters, declared: Mapping[str, Declared]) -> dict[str, dict[str, float]]:
+def counted_edges(counters: RunCounters, declared: Mapping[str, Declared]) -> OnEdges:
     """The shares over the whole run so far; declared ones where a predecessor has not processed anything.
 
     What a source sends reaches all who read it; only of what none was expected, its dead letters, it is measured.
     """
-    processed: dict[str, float] = dict(counters.sources)
-    edges: dict[str, dict[str, float]] = {}
-    totals = counters.table.totals(counters.table.cells)
-    for operator, counted in counters.operators.items():
-        senders = counters.table.layout.operators[operator].senders
-        received = dict(zip(senders, totals[operator], strict=False))
-        for sender, held in counted.held_by.items():
-            received[sender] = received.get(sender, 0) + held
-        processed[operator] = totals[operator][PROCESSED]
-        told = declared.get(operator)
-        shares = {p: told.shares.get(p, 1.0) for p in told.predecessors} if told else {}
-        for sender, count in received.items():
-            if sender in counters.sources and shares.get(sender, 1.0) > 0:
-                shares[sender] = 1.0
-            elif processed.get(sender, 0) > 0:
-                shares[sender] = count / processed[sender]
-        edges[operator] = shares
-    return edges
+    table, sources = counters.table, counters.sources
+    held, sums = table.held, table.sums(table.cells)
+    edges = table.layout.edges(declared, held)
+    names, (_, senders) = edges.graph.names, edges.graph.ends
+    processed = sums[table.layout.operator_ends + PROCESSED].tolist()
+    sent = np.array([*processed, *(sources.get(name, 0) for name in names[len(processed) :])])[senders]
+    counted = edges.counted.copy()
+    counted[[edges.graph.places[name, one] for name, by in held.items() for one in by]] = True
+    given = counted & np.array([name in sources for name in names], bool)[senders] & (edges.shares > 0)
+    measured = counted & ~given & (sent > 0)
+    shares = np.where(given, 1.0, edges.shares)
+    with np.errstate(invalid="ignore"):
+        np.divide(edges.counts(sums, held), sent, out=shares, where=measured)
+    return OnEdges(edges.graph, shares.tolist()).only(edges.declared | given | measured)
 
 
 def source_output(
@@ -94,16 +87,13 @@ def source_output(
     >>> source_output({"tweets": 100}, {"clean": 90, "store": 40}, edges)
     80.0
     """
-    senders = {
-        predecessor
-        for operator, shares in edges.items()
-        for predecessor in shares
-        if (declared or {}).get(operator, _UNDECLARED).shares.get(predecessor, 1.0) > 0
-    }
-    sinks = [operator for operator in edges if operator not in senders]
     total = sum(entered.values())
     if not total:
         return 0.0
-    reaching = propagate(entered, edges)
+    known = OnEdges.of(edges)
+    read = np.zeros(len(known.graph.names), bool)
+    read[known.graph.ends[1][known.graph.declared(declared or {}) > 0]] = True
+    sinks = [operator for operator, others in zip(known, read.tolist(), strict=False) if not others]
+    reaching = propagate(entered, known)
     expected = sum(reaching[sink] for sink in sinks)
     return sum(processed.get(sink, 0.0) for sink in sinks) * total / expected if expected > 0 else 0.0

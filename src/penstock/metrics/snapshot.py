@@ -6,8 +6,11 @@ Wladdimiro et al., "A predictive approach for dynamic replication of operators",
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+
+from penstock.metrics.graph import Floats, OnEdges, declared_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,87 @@ class OperatorLoad:
         return len(self.active)
 
 
+class Loads(Mapping[str, OperatorLoad]):
+    """The loads of all operators, in topological order, and one number of all of them at a time.
+
+    What is asked of many operators is asked for here: loads that come from counters (`metrics.loads.CountedLoads`) have
+    these numbers at hand, and make the load of an operator only when somebody looks at it.
+
+    >>> split = OperatorLoad(name="split", received_by={}, processed=5, backlog=7, active=(0, 1), pool=8)
+    >>> loads = Loads({"split": split})
+    >>> loads.replicas, loads.backlog, loads["split"].pool
+    ({'split': 2}, {'split': 7}, 8)
+    """
+
+    def __init__(self, loads: Mapping[str, OperatorLoad]) -> None:
+        self._loads = loads
+
+    def __len__(self) -> int:
+        return len(self._loads)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loads)
+
+    def __getitem__(self, name: str) -> OperatorLoad:
+        return self._loads[name]
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def __reduce__(self) -> tuple[type[Loads], tuple[dict[str, OperatorLoad]]]:
+        return Loads, (dict(self),)
+
+    @cached_property
+    def active(self) -> Mapping[str, tuple[int, ...]]:
+        """The active replicas."""
+        return {name: load.active for name, load in self._loads.items()}
+
+    @cached_property
+    def replicas(self) -> Mapping[str, int]:
+        """How many replicas are active."""
+        return {name: len(active) for name, active in self.active.items()}
+
+    @cached_property
+    def pool(self) -> Mapping[str, int]:
+        """The pools."""
+        return {name: load.pool for name, load in self._loads.items()}
+
+    @cached_property
+    def received(self) -> OnEdges:
+        """λ_i^p, by operator and predecessor."""
+        return OnEdges.of({name: load.received_by for name, load in self._loads.items()})
+
+    @cached_property
+    def declared(self) -> Floats:
+        """The share that is declared for each edge, in their order."""
+        return declared_on(self.received.graph, {name: load.declared_shares for name, load in self._loads.items()})
+
+    @cached_property
+    def processed(self) -> Mapping[str, int]:
+        """μ_i."""
+        return {name: load.processed for name, load in self._loads.items()}
+
+    @cached_property
+    def backlog(self) -> Mapping[str, int]:
+        """q_i."""
+        return {name: load.backlog for name, load in self._loads.items()}
+
+    @cached_property
+    def booked(self) -> Mapping[str, int]:
+        """Of the backlogs: what waits in the replicas' own queues."""
+        return {name: load.booked for name, load in self._loads.items()}
+
+    @cached_property
+    def execution_time_s(self) -> Mapping[str, float | None]:
+        """et_i."""
+        return {name: load.execution_time_s for name, load in self._loads.items()}
+
+    @cached_property
+    def state_bytes(self) -> Mapping[str, int]:
+        """The size of the operators' state, about."""
+        return {name: load.state_bytes for name, load in self._loads.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class IntervalLatency:
     """End-to-end latency of the events that left in an interval; NaN where none did."""
@@ -101,6 +185,11 @@ class Snapshot:
     surge: Mapping[str, float] = field(default_factory=dict)  # after a jump: rates since, by source, per second
 
     @property
+    def loads(self) -> Loads:
+        """The operators, with one number of all of them at a time."""
+        return self.operators if isinstance(self.operators, Loads) else Loads(self.operators)
+
+    @property
     def entered(self) -> int:
         """λ_G over all sources."""
         return sum(self.source_input.values())
@@ -108,9 +197,9 @@ class Snapshot:
     @property
     def replicas(self) -> int:
         """Active replicas of all operators."""
-        return sum(load.replicas for load in self.operators.values())
+        return sum(self.loads.replicas.values())
 
     @property
     def backlog(self) -> int:
         """Events that wait for any operator."""
-        return sum(load.backlog for load in self.operators.values())
+        return sum(self.loads.backlog.values())

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from penstock.metrics.graph import CountedEdges, Floats, Held, Ints
 from penstock.metrics.latency import LatencyHistogram, merged
 
 if TYPE_CHECKING:
     from penstock.metrics.counters import OperatorCounters, ReplicaCounters
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+    from penstock.metrics.snapshot import Declared
 
 PROCESSED, BUSY_S, CPU_S = -3, -2, -1  # the last columns of an operator; before them what came, was given and dropped
 _TIMES = ("busy time", "CPU time")
@@ -54,6 +53,21 @@ class Block(NamedTuple):
     latency: Sequence[LatencyHistogram]  # end to end, where a replica has any
 
 
+class Now(NamedTuple):
+    """What operators have now, in their order."""
+
+    active: tuple[tuple[int, ...], ...] = ()
+    pool: tuple[int, ...] = ()
+    backlog: tuple[int, ...] = ()
+    age_s: tuple[float, ...] = ()
+    there: tuple[tuple[int, ...] | None, ...] = ()
+    held_by: tuple[Mapping[str, int], ...] = ()
+
+
+_now_of = attrgetter(*Now._fields)
+_columns = lru_cache(maxsize=2**17)(Columns)  # equal ones are the same, so that layouts are quickly compared
+
+
 def block_of(replicas: Mapping[int, ReplicaCounters]) -> Block:
     """The block of counters that came one by one."""
     several = list(replicas.values())
@@ -67,7 +81,7 @@ def block_of(replicas: Mapping[int, ReplicaCounters]) -> Block:
         cells += [one.dropped.get(name, 0) for name in causes]
         cells += (one.processed, one.busy_s, one.cpu_s)
     return Block(
-        Columns(tuple(replicas), senders, streams, causes),
+        _columns(tuple(replicas), senders, streams, causes),
         np.array(cells, np.float64),
         np.array([one.queued for one in several], np.float64),
         sum([one.state_bytes for one in several]),
@@ -75,11 +89,23 @@ def block_of(replicas: Mapping[int, ReplicaCounters]) -> Block:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Layout:
     """Which cell of a table is which number of which replica: the same from one interval to the next."""
 
     operators: Mapping[str, Columns]
+    _edges: CountedEdges | None = field(default=None, init=False, repr=False)
+
+    def edges(self, declared: Mapping[str, Declared], held: Held) -> CountedEdges:
+        """Who sends to whom, by what is declared, has counters or is held; found out once."""
+        if self._edges is None or self._edges.told is not declared:
+            self._edges = CountedEdges(self, declared, {})
+        return self._edges if self._edges.know(held) else CountedEdges(self, declared, held)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The operators."""
+        return tuple(self.operators)
 
     @cached_property
     def rows(self) -> Mapping[str, tuple[int, int]]:
@@ -107,19 +133,31 @@ class Layout:
         """What is given for each operator, for each of its rows."""
         return np.repeat(np.array(values, np.int64), [len(one.replicas) for one in self._columns])
 
-    @property
+    @cached_property
+    def operator_ends(self) -> Ints:
+        """The column after the last of each operator, where those of all operators are counted through."""
+        return np.cumsum([one.width for one in self._columns], dtype=np.int64)
+
+    @cached_property
+    def operator_of(self) -> Ints:
+        """The place of the operator of each row."""
+        return self._of_rows(range(len(self.operators)))
+
+    @cached_property
     def width(self) -> int:
         """The columns of all operators."""
         return sum(one.width for one in self._columns)
 
-    @property
+    @cached_property
     def _columns(self) -> list[Columns]:
         return list(self.operators.values())
 
 
-@dataclass(frozen=True)
+@dataclass
 class CounterTable:
     """What all replicas of a run have counted since its start, and what they have now.
+
+    Nobody changes it, but for taking over an equal layout.
 
     >>> from penstock.metrics.counters import OperatorCounters, ReplicaCounters
     >>> clean = {0: ReplicaCounters({"in": 30}, 25, busy_s=0.8), 3: ReplicaCounters({"in": 5}, 5)}
@@ -133,6 +171,7 @@ class CounterTable:
     queued: Floats
     state_bytes: Sequence[int]
     latency: LatencyHistogram
+    now: Now
 
     @classmethod
     def of(cls, operators: Mapping[str, OperatorCounters]) -> CounterTable:
@@ -144,13 +183,29 @@ class CounterTable:
             _joined([one.queued for one in blocks]),
             [one.state_bytes for one in blocks],
             merged(latency for one in blocks for latency in one.latency),
+            Now(*zip(*map(_now_of, operators.values()), strict=True)),
         )
 
+    @cached_property
+    def held(self) -> Held:
+        """What senders keep for operators, where they do."""
+        held = zip(self.layout.operators, self.now.held_by, strict=True) if any(self.now.held_by) else ()
+        return {name: by for name, by in held if by}
+
+    def keep_layout(self, earlier: CounterTable) -> None:
+        """Take over the layout of an earlier table where it is equal: what was found out of it is found out once."""
+        if _same(self.layout, earlier.layout):
+            self.layout = earlier.layout
+
+    def sums(self, cells: Floats) -> Floats:
+        """The sum over an operator's replicas of each of its columns, in the replicas' order; of all operators."""
+        sums: Floats = np.bincount(self.layout.number_of, cells, self.layout.width).astype(np.float64, copy=False)
+        return sums
+
     def totals(self, cells: Floats) -> dict[str, list[float]]:
-        """The sum over an operator's replicas of each of its columns, in the replicas' order."""
-        layout = self.layout
-        sums: list[float] = np.bincount(layout.number_of, cells, layout.width).tolist()
-        return {name: sums[first:last] for name, (first, last) in layout.numbers.items()}
+        """The same by operator."""
+        sums: list[float] = self.sums(cells).tolist()
+        return {name: sums[first:last] for name, (first, last) in self.layout.numbers.items()}
 
     def of_replicas(self, cells: Floats, column: int) -> Floats:
         """One of the last columns, for the replicas of all operators."""
@@ -162,7 +217,8 @@ class CounterTable:
         What is invalid or went back has not grown; of an operator the first of these is named.
         """
         earlier = before.like(self.layout)
-        grown: Floats = self.cells - earlier
+        with np.errstate(invalid="ignore"):  # ∞ − ∞, which is no count
+            grown: Floats = self.cells - earlier
         if not grown.size or (earlier.min() >= 0 and grown.min() >= 0 and grown.max() < math.inf):
             return grown, {}
         good = (earlier >= 0) & (grown >= 0) & (grown < math.inf)
@@ -175,10 +231,15 @@ class CounterTable:
 
     def like(self, layout: Layout) -> Floats:
         """The cells in another layout, 0 where this table has none."""
-        if self.layout is layout or self.layout.operators == layout.operators:
+        if _same(self.layout, layout):
             return self.cells
         known = dict(zip(_cells(self.layout), self.cells.tolist(), strict=True))
         return np.array([known.get(cell, 0.0) for cell in _cells(layout)], np.float64)
+
+
+def _same(one: Layout, other: Layout) -> bool:
+    """Whether cells lie in the same places."""
+    return one is other or (one.operators == other.operators and list(one.operators) == list(other.operators))
 
 
 def _cells(layout: Layout) -> Iterable[tuple[str, int, str]]:

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 from penstock.common.checks import flag
 from penstock.forecast.base import Forecast
+from penstock.metrics.paper import replicas_for
 from penstock.metrics.shares import propagate
-from penstock.metrics.snapshot import Snapshot
-from penstock.policy.base import Plan
-from penstock.policy.parts.expected import Expected, Shares, SourceRates, foreseen, horizon_s, movable
+from penstock.metrics.snapshot import Loads, Snapshot
+from penstock.policy.base import Plan, Target, Targets
+from penstock.policy.parts.expected import Expected, Shares, SourceRates, all_movable, foreseen, horizon_s
 
 
 class Psps:
@@ -59,13 +60,15 @@ class Psps:
         edges = self._shares.learn(snapshot)
         new = propagate(entering, edges)
         over_s = horizon_s(snapshot.td_s)
-        own = {name: movable(load, over_s) for name, load in snapshot.operators.items()}
+        own = all_movable(snapshot.loads, over_s)
         waiting: Mapping[str, float] = propagate(own, edges) if self.predecessor_backlog else own
         total = sum(entering.values())
-        targets = {
-            name: Expected(new[name], waiting[name], total, load.backlog - own[name]).target(load, over_s)
-            for name, load in snapshot.operators.items()
-        }
+
+        def target(name: str) -> Target:
+            load = snapshot.operators[name]
+            return Expected(new[name], waiting[name], total, load.backlog - own[name]).target(load, over_s)
+
+        targets = Targets(_replicas(snapshot.loads, new, waiting, over_s), target)
         return Plan(targets, (*notes, *_short_interval(snapshot)))
 
     def _entering(self, snapshot: Snapshot, forecast: Forecast | None) -> tuple[dict[str, float], tuple[str, ...]]:
@@ -75,13 +78,19 @@ class Psps:
         return {source: rate * horizon_s(snapshot.td_s) for source, rate in rates.items()}, notes
 
 
+def _replicas(loads: Loads, new: Mapping[str, float], waiting: Mapping[str, float], over_s: float) -> dict[str, int]:
+    """⌈λ̂_i · et_i / td⌉ of all operators; as many as there are where the execution time is not known."""
+    return {
+        name: max(1, loads.replicas[name])
+        if time_s is None or not over_s > 0
+        else replicas_for((new[name] + waiting[name]) * time_s / over_s)
+        for name, time_s in loads.execution_time_s.items()
+    }
+
+
 def _short_interval(snapshot: Snapshot) -> tuple[str, ...]:
     """A note if td does not exceed the time of one event through the DAG, as the papers require."""
-    through_s: dict[str, float] = {}
-    for name, load in snapshot.operators.items():
-        before_s = max((through_s.get(p, 0.0) for p in load.received_by), default=0.0)
-        through_s[name] = before_s + (load.execution_time_s or 0.0)
-    longest_s = max(through_s.values(), default=0.0)
+    longest_s = snapshot.loads.received.graph.longest(snapshot.loads.execution_time_s)
     if longest_s < snapshot.td_s:
         return ()
     return (f"td of {snapshot.td_s:g} s does not exceed the {longest_s:.4g} s of one event through the topology",)

@@ -10,8 +10,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
+
+import msgspec
 
 from penstock.engine.protocol.messages import Report, Reports
 from penstock.engine.protocol.progress import shift_of
@@ -77,10 +80,8 @@ class _OfShift:
 
 
 def _settled(counters: ReplicaCounters, into: ReplicaCounters) -> None:
-    """Add what changes no more; what is now is the next one's."""
-    counters.queued = counters.lag = counters.state_bytes = counters.state_keys = 0
-    counters.held = {}
-    into.add(counters)
+    """Add what changes no more; what is now is the next one's. Others may have been handed these counters."""
+    into.add(msgspec.structs.replace(counters, queued=0, lag=0, state_bytes=0, state_keys=0, held={}))
 
 
 class Tally:
@@ -89,6 +90,7 @@ class Tally:
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
         self._sinks = frozenset(topology.sinks)
+        self._order = tuple(topology.in_order())
         self._lock = threading.Lock()
         self._settled: dict[ReplicaId, ReplicaCounters] = defaultdict(ReplicaCounters)
         self._shifts: dict[int, _OfShift] = defaultdict(_OfShift)  # by shift
@@ -136,7 +138,7 @@ class Tally:
         """How many events a source's slot has sent in the present attempt, or left out, as far as heard."""
         with self._lock:
             counted = [batch[slot] for batch in self._shifts[shift].batches.values() if slot in batch]
-            return sum(one.processed + sum(one.dropped.values()) for one in counted)
+            return _done(counted)
 
     def delivered(self) -> int:
         """How many events sinks have processed or dropped in all, each counted once."""
@@ -145,7 +147,7 @@ class Tally:
             for shift in self._shifts.values():
                 for batch in shift.batches.values():
                     found += [one for (name, _), one in batch.items() if name in self._sinks]
-            return sum(one.processed + sum(one.dropped.values()) for one in found)
+            return _done(found)
 
     def ended(self, shift: int) -> bool:
         """Whether all source slots of a shift say that no event will come any more."""
@@ -196,9 +198,8 @@ class Tally:
                 sent[receiver] += count
         held = held_by({name: replicas.values() for name, replicas in by_name.items()})
         operators: dict[str, OperatorCounters] = {}
-        for name in self._topology.in_order():
-            done = total(by_name[name].values())
-            backlog = sent[name] - done.processed - sum(done.dropped.values())
+        for name in self._order:
+            backlog = sent[name] - _done(by_name[name].values())
             age = max((now_s - heard.get((name, r), now_s) for r in active[name]), default=0.0)
             pool = tuple(range(self._topology[name].pool)) if pools is None else pools[name]
             operators[name] = OperatorCounters(
@@ -216,14 +217,22 @@ class Tally:
         return RunCounters(now_s, sources, operators, restarts, missing, source_age_s, lag, dropped)
 
     def _sums(self) -> dict[ReplicaId, ReplicaCounters]:
-        sums: dict[ReplicaId, ReplicaCounters] = defaultdict(ReplicaCounters)
-        for replica, counters in self._settled.items():
-            sums[replica].add(counters)
-        for counted in self._shifts.values():
-            for batch in counted.batches.values():
+        """What each replica has counted in all: what it said last, unless there is more than that."""
+        parts: dict[ReplicaId, list[ReplicaCounters]] = {one: [counters] for one, counters in self._settled.items()}
+        for shift in self._shifts.values():
+            for batch in shift.batches.values():
                 for replica, counters in batch.items():
-                    sums[replica].add(counters)
-        return sums
+                    parts.setdefault(replica, []).append(counters)
+        settled = self._settled  # which goes on being added to
+        return {
+            replica: copy(several[0]) if len(several) == 1 and replica not in settled else total(several)
+            for replica, several in parts.items()
+        }
+
+
+def _done(replicas: Iterable[ReplicaCounters]) -> int:
+    """Events that were processed or dropped."""
+    return sum([one.processed + sum(one.dropped.values()) for one in replicas])
 
 
 class Drain:
@@ -252,4 +261,6 @@ class Drain:
         now = self._counters()
         if now is None or any(one.backlog for one in now.operators.values()):
             return None
-        return sum(now.sources.values()), sum(one.total.processed for one in now.operators.values())
+        return sum(now.sources.values()), sum(
+            replica.processed for one in now.operators.values() for replica in one.replicas.values()
+        )

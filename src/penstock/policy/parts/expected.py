@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from penstock.forecast.base import Forecast
+from penstock.metrics.graph import Floats, Graph, OnEdges
 from penstock.metrics.jump import is_jump
 from penstock.metrics.paper import replicas_for
-from penstock.metrics.snapshot import OperatorLoad, Snapshot
+from penstock.metrics.snapshot import Loads, OperatorLoad, Snapshot
 from penstock.policy.base import Target
 
 RATE_S = 1.0  # over which rates are taken where intervals are shorter
@@ -85,31 +88,40 @@ class Shares:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, dict[str, float]] = {}
-        self._sums: dict[tuple[str, str], tuple[float, float]] = {}  # received and sent
+        self._known = OnEdges.of({})
+        self._sums = np.zeros((2, 0))  # received and sent, by edge
+        self._gone: dict[tuple[str, str], tuple[float, float]] = {}  # the same of edges that were there once
 
-    def learn(self, snapshot: Snapshot) -> dict[str, dict[str, float]]:
+    def learn(self, snapshot: Snapshot) -> OnEdges:
         """The shares of this interval, in the order of the snapshot's operators."""
-        self._known = {name: self._of(load, snapshot) for name, load in snapshot.operators.items()}
+        loads, doubted, entered = snapshot.loads, snapshot.incomplete, snapshot.source_input
+        graph, known = loads.received.graph, self._follow(loads.received.graph, loads.declared)
+        names, (receivers, senders) = graph.names, graph.ends
+        sent_by = {**entered, **loads.processed}
+        sent = np.array([sent_by.get(name, 0) for name in names], np.float64)[senders]
+        given = np.array([name in entered for name in names], bool)[senders] & (loads.declared > 0)
+        measured = ~given & (sent > 0)
+        if doubted:
+            bad = np.array([name in doubted for name in names], bool)
+            measured &= ~(bad[receivers] | bad[senders])
+        fade = faded(snapshot.interval_s, SHARE_S)
+        sums = fade * self._sums + np.array((loads.received.numbers, sent), np.float64)
+        self._sums = np.where(measured, sums, self._sums)
+        shares = np.where(given, 1.0, known)
+        np.divide(sums[0], sums[1], out=shares, where=measured)
+        self._known = OnEdges(graph, shares.tolist())
         return self._known
 
-    def _of(self, load: OperatorLoad, snapshot: Snapshot) -> dict[str, float]:
-        known = self._known.get(load.name, {})
-        trusted, fade = load.name not in snapshot.incomplete, faded(snapshot.interval_s, SHARE_S)
-        shares = {}
-        for predecessor, received in load.received_by.items():
-            sender, declared = snapshot.operators.get(predecessor), load.declared_shares.get(predecessor, 1.0)
-            sent = sender.processed if sender else snapshot.source_input.get(predecessor, 0)
-            if predecessor in snapshot.source_input and declared > 0:
-                shares[predecessor] = 1.0
-            elif sent > 0 and trusted and predecessor not in snapshot.incomplete:
-                before = self._sums.get((load.name, predecessor), (0.0, 0.0)) if fade else (0.0, 0.0)
-                sums = fade * before[0] + received, fade * before[1] + sent
-                self._sums[load.name, predecessor] = sums
-                shares[predecessor] = sums[0] / sums[1]
-            else:
-                shares[predecessor] = known.get(predecessor, declared)
-        return shares
+    def _follow(self, graph: Graph, declared: Floats) -> Floats:
+        """What is known of these edges, where some may be new or gone."""
+        before = self._known.graph
+        if graph is before or graph.edges == before.edges:
+            return np.array(self._known.numbers, np.float64)
+        known = dict(zip(before.edges, self._known.numbers, strict=True))
+        self._gone |= dict(zip(before.edges, zip(*self._sums.tolist(), strict=True), strict=True))
+        sums = [self._gone.pop(edge, (0.0, 0.0)) for edge in graph.edges]
+        self._sums = np.array(sums, np.float64).reshape(-1, 2).T
+        return np.array([known.get(edge, share) for edge, share in zip(graph.edges, declared.tolist(), strict=True)])
 
 
 def movable(load: OperatorLoad, length_s: float) -> float:
@@ -135,6 +147,14 @@ def movable(load: OperatorLoad, length_s: float) -> float:
     most = length_s / load.execution_time_s
     own = sum(min(queues.get(replica, 0), most) for replica in load.active)
     return max(0, load.backlog - booked) + min(own, load.backlog)
+
+
+def all_movable(loads: Loads, length_s: float) -> dict[str, float]:
+    """The same of all operators; where nothing is booked, all counts."""
+    booked = loads.booked
+    return {
+        name: movable(loads[name], length_s) if booked[name] > 0 else backlog for name, backlog in loads.backlog.items()
+    }
 
 
 class Expected:
