@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,15 +18,13 @@ from penstock.errors import InputError
 
 if TYPE_CHECKING:
     from penstock.simulator.curves import SweepResult
+    from penstock.simulator.scenario import Scenario
     from penstock.simulator.sweep import Sweep
 
 OPTIONS = {
     "traces": (Annotated[str | None, typer.Option(help="Several traces: a.csv,b.csv,…")], None),
+    "rates": (Annotated[str | None, typer.Option(help="Every trace at several mean rates: 20,200,2000.")], None),
     "seeds": (Annotated[int, typer.Option(help="So many seeds, from --seed on.")], 1),
-    "late": (
-        Annotated[float | None, typer.Option(help="The share of events that may be late; 0.01 by default.")],
-        None,
-    ),
     "sweep": (Annotated[bool, typer.Option(help="Every policy as a curve, with more and more headroom.")], False),
     "factors": (Annotated[str | None, typer.Option(help="The headrooms of --sweep: 1,1.3,2.")], None),
     "resume": (Annotated[Path | None, typer.Option(help="Keep what is done here, and go on from it.")], None),
@@ -35,13 +36,14 @@ OPTIONS = {
 def compare(chosen: Chosen) -> None:
     """Compare policies on the same trace, the cheapest that is on time first; with --sweep as curves.
 
-    With --traces, --seeds or --sweep: what keeping the promise costs under each policy, as a multiple of what
-    none can do without.
+    With --traces, --rates, several --arrivals (poisson,even), --seeds or --sweep: what keeping the promise costs under
+    each policy, as a multiple of what none can do without.
     """
     from penstock.simulator.parallel import cores
 
     jobs = cores() if chosen["jobs"] is None else chosen["jobs"]
-    if chosen["sweep"] or chosen["traces"] or chosen["seeds"] != 1:
+    many = chosen["traces"] or chosen["rates"] or "," in chosen["arrivals"] or chosen["seeds"] != 1
+    if chosen["sweep"] or many:
         _sweep(chosen, jobs)
     elif chosen["resume"] is not None or chosen["factors"] is not None:
         raise InputError("--resume and --factors belong to --sweep")
@@ -72,21 +74,33 @@ def _asked(chosen: Chosen) -> Sweep:
     """The sweep that was asked for."""
     from penstock.simulator.sweep import FACTORS, Sweep  # numba takes its time to load
 
+    factors: tuple[float, ...] = FACTORS if chosen["sweep"] else (1.0,)
+    if chosen["factors"] is not None:
+        factors = _numbers("--factors", chosen["factors"])
+    return Sweep(list(_scenarios(chosen)), chosen["policies"], factors, chosen["seeds"])
+
+
+def _scenarios(chosen: Chosen) -> Iterator[Scenario]:
+    """One for every trace, mean rate and kind of arrivals; its trace is named by what differs."""
     traces = [Path(name.strip()) for name in (chosen["traces"] or "").split(",") if name.strip()]
     if traces and (chosen["trace"] is not None or chosen["rate"] is not None):
         raise InputError("give one of --traces, --trace and --rate")
-    scenarios = [scenario_of({**chosen, "trace": one}) for one in traces] or [scenario_of(chosen)]
-    factors: tuple[float, ...] = FACTORS if chosen["sweep"] else (1.0,)
-    if chosen["factors"] is not None:
-        factors = _factors(chosen["factors"])
-    return Sweep(scenarios, chosen["policies"], factors, chosen["seeds"])
+    if chosen["rates"] and (chosen["mean_rate"] is not None or chosen["rate"] is not None):
+        raise InputError("give one of --rates, --mean-rate and --rate")
+    rates = _numbers("--rates", chosen["rates"]) if chosen["rates"] else (chosen["mean_rate"],)
+    arrivals = [one.strip() for one in chosen["arrivals"].split(",")]
+    for trace, rate, kind in product(traces or [chosen["trace"]], rates, arrivals):
+        scenario = scenario_of({**chosen, "trace": trace, "mean_rate": rate, "arrivals": kind})
+        more = ([f"{rate:g}/s"] if len(rates) > 1 else []) + ([kind] if len(arrivals) > 1 else [])
+        name = ", ".join([scenario.input.name, *more])
+        yield scenario.changed(trace=replace(scenario.input, name=name)) if more else scenario
 
 
-def _factors(text: str) -> tuple[float, ...]:
+def _numbers(option: str, text: str) -> tuple[float, ...]:
     try:
         return tuple(float(one) for one in text.split(","))
     except ValueError:
-        raise InputError(f"--factors: must be numbers separated by commas; got {text!r}") from None
+        raise InputError(f"{option}: must be numbers separated by commas; got {text!r}") from None
 
 
 def _write(chosen: Chosen, result: SweepResult) -> None:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import inspect
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
-import msgspec
 import typer
 
+from penstock.attached.config import TABLE as ATTACH
+from penstock.attached.config import TYPES as ATTACH_TYPES
 from penstock.cli.console import clear_errors, console
-from penstock.common.names import hint, one_of
+from penstock.common.names import one_of
 from penstock.common.secrets import masked_url
+from penstock.common.toml_options import checked, read_tables
 from penstock.errors import InputError
 
 FILE = "penstock.toml"
 ENVIRONMENT = "PENSTOCK_CONFIG"  # names another file
-JOINED = {"calendar": "; ", "regions": ";"}  # how several texts become one; else with commas
 
 config = typer.Typer(no_args_is_help=True, help=f"Check and show {FILE}.")
 Place = Annotated[Path | None, typer.Argument(metavar="FILE", help=f"{FILE} of this folder by default.")]
@@ -43,34 +43,21 @@ def found_config() -> Path | None:
 
 def read_config(path: Path, commands: Mapping[str, Any]) -> Configured:
     """The file, with every key known and every value of its type; an InputError names the nearest right key."""
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{path}: must be a file in TOML; {error}") from error
+    tables = read_tables(path)
     known = {name: one for name, one in commands.items() if not hasattr(one, "commands")}
     for name in tables:
-        one_of(f"{path}, table", name, known)
-    return Configured(path, {name: _read(path, known[name], table) for name, table in tables.items()})
+        one_of(f"{path}, table", name, [*known, ATTACH])
+    return Configured(path, {name: _read(path, name, known.get(name), table) for name, table in tables.items()})
 
 
-def _read(path: Path, command: Any, table: object) -> dict[str, Any]:
-    """One command's table."""
-    place = f"{path}: [{command.name}]"
-    if not isinstance(table, dict):
-        raise InputError(f"{path}: must be tables of options, one for each command; got {command.name} = {table!r}")
-    known = {_key(one): one for one in command.params if _key(one) != "help"}
-    types, values = _types(command), dict[str, object]()
-    for key, value in table.items():
-        name = key.replace("-", "_")
-        if name not in known:
-            raise InputError(f"{place}: no such key {key!r}; known: {', '.join(sorted(known))}{hint(name, known)}")
-        values[name] = _text(name, types[known[name].name], value)
-    fields = [(name, types[known[name].name]) for name in values]
-    try:
-        msgspec.convert(values, msgspec.defstruct("Options", fields))
-    except msgspec.ValidationError as error:
-        raise InputError(f"{place}: {str(error).replace(' - at `$.', ', at `')}") from None
-    return {str(known[name].name): value for name, value in values.items()}
+def _read(path: Path, name: str, command: Any | None, table: object) -> dict[str, Any]:
+    """One command's table, or that of `penstock.attach`, which is none."""
+    if command is None:
+        return checked(path, name, table, ATTACH_TYPES)
+    names = {_key(one): str(one.name) for one in command.params if _key(one) != "help"}
+    types = _types(command)
+    found = checked(path, name, table, {key: types[parameter] for key, parameter in names.items()})
+    return {names[key]: value for key, value in found.items()}
 
 
 def _key(parameter: Any) -> str:
@@ -99,17 +86,6 @@ def _plain(annotation: Any) -> Any:
     return str if annotation is Path else annotation
 
 
-def _text(name: str, kind: Any, value: object) -> object:
-    """A table or a list where the command line has one text: `{clean = 4}` is `clean=4`."""
-    if kind is not str:
-        return value
-    if isinstance(value, dict):
-        return ",".join(f"{key}={one}" for key, one in value.items())
-    if isinstance(value, list):
-        return JOINED.get(name, ",").join(map(str, value))
-    return value
-
-
 @config.command()
 def check(context: typer.Context, file: Place = None) -> None:
     """Say whether the file is right; if not, what is wrong with it, and where."""
@@ -127,12 +103,17 @@ def show(context: typer.Context, file: Place = None) -> None:
         found = read_config(_there(file), commands)
         for name, given in found.commands.items():
             typer.echo(f"[{name}]")
-            for one in commands[name].params:
-                if _key(one) == "help":
-                    continue
-                value = given.get(str(one.name), one.default)
+            for key, parameter, value in _all(commands.get(name), given):
                 shown = "" if value is None or "UNSET" in repr(value) else _masked(value)
-                typer.echo(f"{'*' if one.name in given else ' '} {_key(one)} = {shown}")
+                typer.echo(f"{'*' if parameter in given else ' '} {key} = {shown}")
+
+
+def _all(command: Any | None, given: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
+    """Every option: its key in the file, its parameter, and its value; of `attach`, defaults are where it is."""
+    if command is None:
+        return [(name, name, given.get(name)) for name in ATTACH_TYPES]
+    options = [(_key(one), str(one.name), one.default) for one in command.params if _key(one) != "help"]
+    return [(key, parameter, given.get(parameter, default)) for key, parameter, default in options]
 
 
 def _there(file: Path | None) -> Path:

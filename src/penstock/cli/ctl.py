@@ -64,6 +64,20 @@ def policy(run: Place, policy: Annotated[str, typer.Argument(help="psps, cba:12,
 
 
 @ctl.command()
+def shadow(run: Place, policy: Annotated[str, typer.Argument(help="psps, …; none.")], who: Who = None) -> None:
+    """Let another policy decide in the shadow, where it is kept and scored."""
+    _give(run, who, "shadow", policy=policy)
+
+
+@ctl.command()
+def canary(
+    run: Place, policy: Annotated[str, typer.Argument(help="psps:minutes=10, …; none.")], who: Who = None
+) -> None:
+    """Let another policy take over once it is better, and take it back if it is not."""
+    _give(run, who, "canary", policy=policy)
+
+
+@ctl.command()
 def forecaster(
     run: Place, forecaster: Annotated[str, typer.Argument(help="auto, drift:5, …; none.")], who: Who = None
 ) -> None:

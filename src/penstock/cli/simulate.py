@@ -155,7 +155,7 @@ def run_arena(chosen: Chosen, policies: str | list[str], jobs: int = 1) -> None:
     shown = ranked(results)
     console.print(results_table(shown, console.width))
     console.print(verdict_text(shown))
-    for line in filter(None, (forecasts(shown), *_workers(shown, arena), *_state(shown))):
+    for line in filter(None, (forecasts(shown), *_workers(shown, arena), *_state(shown), *_deciders(shown))):
         console.print(line, highlight=False)
     if chosen["json_file"] is not None:
         write_text(chosen["json_file"], json.dumps([one.as_json() for one in results], indent=2) + "\n")
@@ -187,6 +187,12 @@ def _workers(results: Sequence[SimulationResult], arena: Arena) -> list[str]:
         for one in results
         if one.worker_seconds is not None  # the oracle needs none
     ]
+
+
+def _deciders(results: Sequence[SimulationResult]) -> list[str]:
+    """Who decided from when on, where there is somebody in the shadow."""
+    several = len(results) > 1
+    return [f"{f'{one.policy}, ' if several else ''}{told}" for one in results for told in one.deciders]
 
 
 def _state(results: Sequence[SimulationResult]) -> list[str]:

@@ -18,7 +18,7 @@ from penstock.control.ports import Actuator, Analyzes, Clock, Levels, Monitors, 
 from penstock.control.step import LoopState, Step, interval_record
 from penstock.errors import InputError
 from penstock.metrics.utilisation import Measure, booked
-from penstock.policy.base import Policy, decisions
+from penstock.policy.base import Policy, changes
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class Loop:
             snapshot=snapshot,
             forecast=forecast,
             plan=plan,
-            decisions=decisions(snapshot, plan) if plan else (),
+            changes=changes(snapshot, plan) if plan else (),
             not_executed=undone or {},
             failures=failures,
         )
@@ -173,9 +173,8 @@ class Loop:
         for phase in self._failing.keys() - failures.keys():
             log.warning("interval %d: %s works again", step.number, phase)
         self._failing = failures
-        for decision in step.decisions:
-            if decision.changed:
-                log.info("interval %d: %s", step.number, decision)
+        for decision in step.changes:
+            log.info("interval %d: %s", step.number, decision)
         self.state = self.state.after(step, changes=_CHANGES_SHOWN)
         return step
 

@@ -98,6 +98,32 @@ class UsePolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class UseShadow:
+    """Another policy decides in the shadow of the present one, and is never carried out; `none` for none."""
+
+    policy: str
+
+    def __post_init__(self) -> None:
+        _text("shadow", "policy", self.policy)
+
+    def __str__(self) -> str:
+        return f"shadow {self.policy}"
+
+
+@dataclass(frozen=True, slots=True)
+class UseCanary:
+    """Another policy decides in the shadow until it is better, then takes over; `none` for none."""
+
+    policy: str  # with its minutes among its options
+
+    def __post_init__(self) -> None:
+        _text("canary", "policy", self.policy)
+
+    def __str__(self) -> str:
+        return f"canary {self.policy}"
+
+
+@dataclass(frozen=True, slots=True)
 class UseForecaster:
     """Another forecaster, by name and options; `none` for none."""
 
@@ -136,7 +162,7 @@ class Stop:
         return f"stop with a savepoint, within {self.within_s:g} s"
 
 
-Order = Freeze | Unfreeze | Limit | Hold | Release | UsePolicy | UseForecaster | SetTd | Stop
+Order = Freeze | Unfreeze | Limit | Hold | Release | UsePolicy | UseShadow | UseCanary | UseForecaster | SetTd | Stop
 ORDERS: dict[str, type[Order]] = {
     "freeze": Freeze,
     "unfreeze": Unfreeze,
@@ -144,6 +170,8 @@ ORDERS: dict[str, type[Order]] = {
     "hold": Hold,
     "release": Release,
     "policy": UsePolicy,
+    "shadow": UseShadow,
+    "canary": UseCanary,
     "forecaster": UseForecaster,
     "td": SetTd,
     "stop": Stop,

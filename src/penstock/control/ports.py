@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol, runtime_checkable
 
 from penstock.forecast.base import Forecast
@@ -64,6 +64,15 @@ class Actuator(Protocol):
 
     def publish_utilisation(self, utilisation: Mapping[str, Utilisation]) -> None:
         """Tell all senders how used the replicas are, by operator; once an interval."""
+
+
+@runtime_checkable
+class Balances(Protocol):
+    """An actuator that says for which operators anybody looks at how used replicas are: those of load balancing."""
+
+    @property
+    def balanced(self) -> Collection[str]:
+        """Their names."""
 
 
 class Records(Protocol):

@@ -21,8 +21,10 @@ from penstock.control.orders import (
     SetTd,
     Stop,
     Unfreeze,
+    UseCanary,
     UseForecaster,
     UsePolicy,
+    UseShadow,
 )
 from penstock.errors import InputError
 from penstock.forecast.base import Forecast
@@ -49,6 +51,8 @@ class Steering:
     by_hand: Mapping[str, int] = field(default_factory=dict)
     limits: Mapping[str, Bounds] = field(default_factory=dict)  # least and most
     policy: str | None = None
+    shadow: str | None = None  # an order for it takes the place of one for a canary, and the other way round
+    canary: str | None = None
     forecaster: str | None = None
     td_s: float | None = None
     stop_within_s: float | None = None  # once it is to stop
@@ -68,6 +72,10 @@ class Steering:
                 return replace(self, limits={**self.limits, operator: (least, most)})
             case UsePolicy(policy):
                 return replace(self, policy=policy)
+            case UseShadow(policy):
+                return replace(self, shadow=policy, canary=None)
+            case UseCanary(policy):
+                return replace(self, canary=policy, shadow=None)
             case UseForecaster(forecaster):
                 return replace(self, forecaster=forecaster)
             case SetTd(td_s):
@@ -79,7 +87,8 @@ class Steering:
     def told(self) -> tuple[str, ...]:
         """What is in force, for people."""
         limits = (Limit(name, least, most) for name, (least, most) in self.limits.items())
-        chosen = {"policy": self.policy, "forecaster": self.forecaster, "td": self.td_s and f"{self.td_s:g} s"}
+        chosen = {"policy": self.policy, "shadow": self.shadow, "canary": self.canary, "forecaster": self.forecaster}
+        chosen["td"] = None if self.td_s is None else f"{self.td_s:g} s"
         return (
             *(["frozen"] if self.frozen else []),
             *(str(Hold(name, count)) for name, count in self.by_hand.items()),

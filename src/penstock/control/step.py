@@ -8,19 +8,22 @@ from dataclasses import dataclass, field
 
 from penstock.forecast.base import Forecast
 from penstock.metrics.rows import (
+    DeciderRow,
     DecisionRow,
     ForecastRow,
     IntervalRecord,
     IntervalRow,
     LateRow,
     LevelRows,
+    LimitRow,
     ManagerRow,
     OperatorRow,
+    ShadowRow,
     TimetableRow,
     WaitingRow,
 )
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
-from penstock.policy.base import Decision, Plan
+from penstock.policy.base import Beside, Decision, Plan, decisions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +35,15 @@ class Step:
     snapshot: Snapshot | None = None
     forecast: Forecast | None = None
     plan: Plan | None = None
-    decisions: tuple[Decision, ...] = ()
+    changes: tuple[Decision, ...] = ()  # of replicas
     not_executed: dict[str, str] = field(default_factory=dict)  # why, by operator
     failures: dict[str, str] = field(default_factory=dict)  # why, by phase
     levels: LevelRows | None = None  # where there are workers
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """What was decided for each operator, with those that stay as they are; made when somebody asks."""
+        return decisions(self.snapshot, self.plan) if self.snapshot and self.plan else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +61,7 @@ class LoopState:
 
     def after(self, step: Step, *, changes: int) -> LoopState:
         """The state after one more step, with at most so many changes, and words of managers."""
-        new = tuple((step.time_s, decision) for decision in step.decisions if decision.changed)
+        new = tuple((step.time_s, decision) for decision in step.changes)
         said = step.levels.managers if step.levels else ()
         seen = step if step.snapshot else self.seen
         failed = {*step.failures, *(("execute",) if step.not_executed else ())}
@@ -63,18 +71,22 @@ class LoopState:
 
 def interval_record(step: Step, snapshot: Snapshot) -> IntervalRecord:
     """A step as rows of the store."""
-    latency = snapshot.latency
+    latency, decided, beside = snapshot.latency, step.decisions, step.plan.beside if step.plan else None
     return IntervalRecord(
         interval=_interval(step, snapshot),
         operators=tuple(
             _operator(step.number, load, snapshot.incomplete.get(name)) for name, load in snapshot.operators.items()
         ),
         forecasts=_forecasts(step),
-        decisions=tuple(_decision(step, decision) for decision in step.decisions),
+        decisions=tuple(_decision(step, decision) for decision in decided),
+        limits=tuple(_limit(step.number, one) for one in decided if one.wanted not in (None, one.after)),
         timetables=_timetables(step),
         levels=step.levels or LevelRows(),
         waiting=_waiting(step.number, snapshot),
         lateness=() if latency.late is None else (LateRow(number=step.number, late=latency.late),),
+        shadows=_shadows(step, beside) if beside else (),
+        deciders=_deciders(step, beside) if beside else (),
+        decided_by=beside.policy if beside else "",
     )
 
 
@@ -157,6 +169,26 @@ def _timetables(step: Step) -> tuple[TimetableRow, ...]:
         for operator, timetable in step.plan.timetables.items()
         for ahead, replicas in enumerate(timetable, start=1)
     )
+
+
+def _limit(number: int, one: Decision) -> LimitRow:
+    return LimitRow(number=number, operator=one.operator, wanted=one.wanted or 0, told=one.limit or "")
+
+
+def _shadows(step: Step, beside: Beside) -> tuple[ShadowRow, ...]:
+    return tuple(
+        ShadowRow(number=step.number, policy=beside.other, operator=name, replicas=one.replicas, reason=one.reason)
+        for name, one in beside.targets.items()
+    )
+
+
+def _deciders(step: Step, beside: Beside) -> tuple[DeciderRow, ...]:
+    if beside.why is None:
+        return ()
+    row = DeciderRow(
+        number=step.number, time_s=step.time_s, policy=beside.policy, before=beside.before, reason=beside.why
+    )
+    return (row,)
 
 
 def _finite(value: float) -> float | None:

@@ -20,7 +20,7 @@ from penstock.control.steering import Helm, Steering
 from penstock.control.step import LoopState
 from penstock.elastic.planning import PlannedRun
 from penstock.elastic.steering import Orders, earlier_run, last_replicas
-from penstock.elastic.summary import Played, summarise
+from penstock.elastic.summary import Played, draining_s, summarise
 from penstock.elastic.workers import ElasticWorkers, ManagedRun
 from penstock.engine.driver.faults import Fault
 from penstock.engine.run import Run
@@ -30,6 +30,7 @@ from penstock.metrics.counters import RunCounters
 from penstock.metrics.interval import DEFAULT_TD_S
 from penstock.metrics.recorder import Recorder
 from penstock.metrics.rows import FaultRow, IntervalRecord, PromiseRow, RunRow
+from penstock.metrics.scores import Scored
 from penstock.metrics.store import Store
 from penstock.policy.base import Decision, Policy, initial_replicas, name_of
 from penstock.policy.guards import Bounded
@@ -56,9 +57,12 @@ class Elastic:
     that at most a share `late` of its events takes longer than `target_ms`; `penstock` keeps to it. `calendar` has
     known events ahead, as `freeze mon-fri 08:00-10:00 Europe/Zurich; least clean=4 daily 18:00-22:00`. With a `store`,
     a file or a database's URL, every interval is kept there with its reasons. `expected` is the trace that will come,
-    which some policies size for; that of a `TraceSource` is known. With `ui` (`8470`, or a `Listen`) the run is shown
+    which some policies size for; that of a `TraceSource` is known. A jump at a source ends an interval early, unless
+    `wake` says no. With `ui` (`8470`, or a `Listen`) the run is shown
     there, from its store, to browsers and to Prometheus, and takes orders from who has its token; from Python it takes
-    them with `steer`. Entering starts the run, unless it has been started, and leaving stops what was started.
+    them with `steer`. `shadow` is a policy that decides beside the first and is only kept and scored; a `canary`
+    (`psps:minutes=10`) takes over once it was better for so long, and is taken back by itself. Entering starts the run,
+    unless it has been started, and leaving stops what was started.
 
         with Elastic(run, late=0.01, target_ms=500, store="metrics.db") as live:
             live.wait()
@@ -84,6 +88,9 @@ class Elastic:
         settings: Mapping[str, object] | None = None,
         ui: str | Listen | None = None,
         calendar: str | None = None,
+        shadow: str | Policy | None = None,
+        canary: str | Policy | None = None,
+        wake: bool = True,
     ) -> None:
         check_td(td_s)
         if ui is not None and store is None:
@@ -111,6 +118,8 @@ class Elastic:
         self.loop: Loop | None = None
         self.managed: ManagedRun | None = None
         self.played = Played(td_s)
+        self.wake = wake
+        self._fresh = _Fresh(run)
         self.decisions: deque[Decision] = deque(maxlen=LAST_CHANGES)  # that changed replicas, the last of them
         pools = {name: operator.pool for name, operator in run.topology.operators.items()}
         self._planned = PlannedRun(
@@ -124,6 +133,8 @@ class Elastic:
             day_s=day_s,
             expected=self.expected,
             calendar=parse_calendar(calendar, pools),
+            shadow=shadow,
+            canary=canary,
         )
         self._helm = Helm(pools, self._planned.make)  # a mistake in the policy shows before anything starts
         self.store = None if store is None else Store(str(store))
@@ -132,6 +143,7 @@ class Elastic:
         self.ui_url: str | None = None  # once it has started
         self.access: Access | None = None  # for who steers it from elsewhere
         self._metrics: RunMetrics | None = None
+        self._scored = Scored(self._policy_name, PromiseRow(**self.promise))
         self._counters: RunCounters | None = None
         self._faults = 0  # the last one recorded
         self._failure: Exception | None = None
@@ -298,8 +310,9 @@ class Elastic:
     def record(self, record: IntervalRecord) -> None:
         """The loop hands over an interval: what the summary needs stays here, all of it goes to the store."""
         self.played.td_s = self._helm.planning.rules.td_s
-        self.played.add(record.interval, record.decisions)
-        record = replace(record, faults=self._new_faults())
+        self.played.add(record.interval, record.decisions, self._fresh.draining_s)
+        self._scored.policy = self.steering.policy or self._policy_name
+        record = self._scored.after(replace(record, faults=self._new_faults()))
         made = (Decision(one.operator, one.before, one.after, one.reason, one.expected) for one in record.decisions)
         self.decisions.extend(one for one in made if one.changed)
         if self._metrics is not None:
@@ -319,7 +332,8 @@ class Elastic:
         """Measure execution times on the first real events, then run the loop until the run ends."""
         try:
             self.loop = self._assemble(self._warm_up())
-            self.run.watch_surges(self.loop.wake)
+            if self.wake:
+                self.run.watch_surges(self.loop.wake)
             self.loop.run(lambda: self._ending.is_set() or self.run.stopped())
         except Exception as error:
             if not (self._ending.is_set() or self.run.stopped()):
@@ -334,7 +348,7 @@ class Elastic:
     def _assemble(self, times_s: Mapping[str, float]) -> Loop:
         run, self._planned.times_s = self.run, times_s
         planning, policy = self._helm.remake(), self._guarded
-        monitor = Monitor(_Fresh(run), planning.rules, dict(times_s))
+        monitor = Monitor(self._fresh, planning.rules, dict(times_s))
         if self.workers is None:
             return Loop(Parts(monitor, policy, run, planning.analyzer, self, steer=self._helm.take), run.clock)
         self.managed = managed = self.workers.manage(run, policy, planning.rules.td_s)
@@ -407,10 +421,15 @@ class _Fresh:
 
     def __init__(self, run: Run) -> None:
         self._run = run
+        self._last: RunCounters | None = None
+        self.draining_s = 0.0  # between the last two looks
 
     def counters(self) -> RunCounters:
         """The counters now."""
-        return self._run.fresh_counters()
+        now = self._run.fresh_counters()
+        self.draining_s = 0.0 if self._last is None else draining_s(self._last, now)
+        self._last = now
+        return now
 
 
 def _trace_of(run: Run) -> Trace | None:

@@ -180,6 +180,64 @@ class SteeringRow:
     order: Mapping[str, object]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreRow:
+    """How all decisions at the end of an interval turned out, once the next was over; what cannot be said is None.
+
+    Late events are those of a fluid from the state at hand; errors are of all sources, by what came.
+    """
+
+    number: int  # the interval at whose end it was decided
+    policy: str
+    role: str  # decides, or shadow
+    seconds: float  # how long the next interval was
+    events: int  # that entered in it
+    too_many: int  # replicas, beyond what came needed
+    too_few: int
+    late: float | None  # events
+    nothing_late: float | None  # had nothing been changed
+    nothing_replicas: int
+    runner_up: str | None  # an operator, and how many replicas of it
+    runner_up_late: float | None
+    runner_up_replicas: int | None  # of all operators
+    forecast_error: float | None
+    naive_error: float | None  # had the last rate been the forecast
+    replicas: Mapping[str, int]  # decided, by operator
+    needed: Mapping[str, int]  # by what came; where the execution time is known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitRow:
+    """What a policy wanted for one operator and was not let have, at the end of an interval; of limits the last."""
+
+    number: int
+    operator: str
+    wanted: int
+    told: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShadowRow:
+    """What a policy would have decided for one operator at the end of an interval; nobody carried it out."""
+
+    number: int
+    policy: str
+    operator: str
+    replicas: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeciderRow:
+    """From the end of this interval on another policy decides, and why; of the first, that it begins."""
+
+    number: int
+    time_s: float
+    policy: str
+    before: str | None
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class LevelRows:
     """What an interval shows of the workers: how they are, and what is new of managers and pauses."""
@@ -202,3 +260,8 @@ class IntervalRecord:
     waiting: tuple[WaitingRow, ...] = ()
     lateness: tuple[LateRow, ...] = ()
     faults: tuple[FaultRow, ...] = ()  # that are over since the interval before
+    limits: tuple[LimitRow, ...] = ()
+    shadows: tuple[ShadowRow, ...] = ()
+    deciders: tuple[DeciderRow, ...] = ()
+    scores: tuple[ScoreRow, ...] = ()  # of what was decided at the end of the interval before
+    decided_by: str = ""  # the run's policy, where nothing is said

@@ -1,7 +1,8 @@
 """The store's tables, made from the row classes: a column for each field, under the same name.
 
 Version 2 added the table `timetables`, version 3 `workers`, `managers` and `pauses`, version 4 `faults`, version 5
-`waiting`, version 6 `steering`, version 7 `promises` and `lateness`; the others stay as they were.
+`waiting`, version 6 `steering`, version 7 `promises` and `lateness`, version 8 `scores`, `limits`,
+`shadows` and `deciders`; the others stay as they were.
 """
 
 from __future__ import annotations
@@ -13,30 +14,28 @@ from typing import Any, get_args, get_origin, get_type_hints
 import sqlalchemy as sa
 
 from penstock.metrics.rows import (
+    DeciderRow,
     DecisionRow,
     FaultRow,
     ForecastRow,
     IntervalRow,
     LateRow,
+    LimitRow,
     ManagerRow,
     OperatorRow,
     PauseRow,
     PromiseRow,
     RunRow,
+    ScoreRow,
+    ShadowRow,
     SteeringRow,
     TimetableRow,
     WaitingRow,
     WorkerRow,
 )
 
-VERSION = 7  # grows with every change of the tables
+VERSION = 8  # grows with every change of the tables
 OLDEST = 1  # that lacks nothing but whole tables, which can be added
-WITH_TIMETABLES = 2
-WITH_WORKERS = 3
-WITH_FAULTS = 4
-WITH_WAITING = 5
-WITH_STEERING = 6
-WITH_PROMISES = 7
 
 _TYPES: dict[type, sa.types.TypeEngine[Any]] = {
     int: sa.BigInteger(),
@@ -80,3 +79,17 @@ waiting = _table("waiting", WaitingRow, "number", "operator")
 steering = _table("steering", SteeringRow, "sequence")
 promises = _table("promises", PromiseRow)
 lateness = _table("lateness", LateRow, "number")
+scores = _table("scores", ScoreRow, "number", "policy")
+limits = _table("limits", LimitRow, "number", "operator")
+shadows = _table("shadows", ShadowRow, "number", "policy", "operator")
+deciders = _table("deciders", DeciderRow, "number")
+
+SINCE = {  # the version that brought the table; the others were there from the beginning
+    timetables: 2,
+    **dict.fromkeys((workers, managers, pauses), 3),
+    faults: 4,
+    waiting: 5,
+    steering: 6,
+    **dict.fromkeys((promises, lateness), 7),
+    **dict.fromkeys((scores, limits, shadows, deciders), 8),
+}

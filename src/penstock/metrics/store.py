@@ -22,44 +22,32 @@ import sqlalchemy as sa
 
 from penstock.common.names import one_of
 from penstock.common.secrets import masked_url, resolve
-from penstock.common.wal import write_ahead
+from penstock.common.wal import private_database, write_ahead
 from penstock.errors import InputError
 from penstock.metrics import schema
 from penstock.metrics.rows import (
+    DeciderRow,
     DecisionRow,
     FaultRow,
     ForecastRow,
     IntervalRecord,
     IntervalRow,
     LateRow,
+    LimitRow,
     ManagerRow,
     OperatorRow,
     PauseRow,
     PromiseRow,
     RunRow,
+    ScoreRow,
+    ShadowRow,
     SteeringRow,
     TimetableRow,
     WaitingRow,
     WorkerRow,
 )
 
-Row = TypeVar(
-    "Row",
-    RunRow,
-    IntervalRow,
-    OperatorRow,
-    ForecastRow,
-    DecisionRow,
-    TimetableRow,
-    WorkerRow,
-    ManagerRow,
-    PauseRow,
-    FaultRow,
-    WaitingRow,
-    SteeringRow,
-    PromiseRow,
-    LateRow,
-)
+Row = TypeVar("Row")  # any of them
 
 _CONNECT_TIMEOUT_S = 5
 _BUSY_TIMEOUT_S = 5.0
@@ -144,6 +132,10 @@ class Store:
             (schema.faults, record.faults),
             (schema.waiting, record.waiting),
             (schema.lateness, record.lateness),
+            (schema.limits, record.limits),
+            (schema.shadows, record.shadows),
+            (schema.deciders, record.deciders),
+            (schema.scores, record.scores),
         )
         self._insert(run, parts)
 
@@ -190,64 +182,69 @@ class Store:
         return self._read(DecisionRow, _of_run(schema.decisions, run, operator))
 
     def timetables(self, run: str, operator: str | None = None) -> list[TimetableRow]:
-        """What a run planned ahead at the end of each interval; for all operators, or one.
-
-        A store from before there were timetables has none.
-        """
-        if self.version < schema.WITH_TIMETABLES:
-            return []
-        return self._read(TimetableRow, _of_run(schema.timetables, run, operator))
+        """What a run planned ahead at the end of each interval; for all operators, or one."""
+        return self._kept(TimetableRow, schema.timetables, run, operator)
 
     def workers(self, run: str) -> list[WorkerRow]:
-        """A run's workers at the end of each interval; none in a store from before they were kept."""
-        return self._read(WorkerRow, _of_run(schema.workers, run)) if self._has_workers else []
+        """A run's workers at the end of each interval."""
+        return self._kept(WorkerRow, schema.workers, run)
 
     def managers(self, run: str) -> list[ManagerRow]:
         """What a run's managers said, in order."""
-        return self._read(ManagerRow, _of_run(schema.managers, run)) if self._has_workers else []
+        return self._kept(ManagerRow, schema.managers, run)
 
     def pauses(self, run: str) -> list[PauseRow]:
         """When a run's sources stood still for a change of its workers."""
-        return self._read(PauseRow, _of_run(schema.pauses, run)) if self._has_workers else []
+        return self._kept(PauseRow, schema.pauses, run)
 
     def faults(self, run: str) -> list[FaultRow]:
-        """When a run's query died, and how long events stood still; none in a store from before they were kept."""
-        if self.version < schema.WITH_FAULTS:
-            return []
-        return self._read(FaultRow, _of_run(schema.faults, run))
+        """When a run's query died, and how long events stood still."""
+        return self._kept(FaultRow, schema.faults, run)
 
     def waiting(self, run: str) -> list[WaitingRow]:
-        """Where a run's backlog waited; nothing in a store from before that was kept."""
-        if self.version < schema.WITH_WAITING:
-            return []
-        return self._read(WaitingRow, _of_run(schema.waiting, run))
+        """Where a run's backlog waited."""
+        return self._kept(WaitingRow, schema.waiting, run)
 
     def promise(self, run: str) -> PromiseRow | None:
         """What a run promised, if the store knows."""
-        if self.version < schema.WITH_PROMISES:
-            return None
-        return next(iter(self._read(PromiseRow, _of_run(schema.promises, run))), None)
+        return next(iter(self._kept(PromiseRow, schema.promises, run)), None)
 
     def lateness(self, run: str) -> list[LateRow]:
-        """How many events were late in each interval of a run; nothing in a store from before that was kept."""
-        if self.version < schema.WITH_PROMISES:
-            return []
-        return self._read(LateRow, _of_run(schema.lateness, run))
+        """How many events were late in each interval of a run."""
+        return self._kept(LateRow, schema.lateness, run)
+
+    def scores(self, run: str) -> list[ScoreRow]:
+        """How a run's decisions turned out, and those of policies in its shadow."""
+        return self._kept(ScoreRow, schema.scores, run)
+
+    def limits(self, run: str) -> list[LimitRow]:
+        """What a run's policy was not let have, and why."""
+        return self._kept(LimitRow, schema.limits, run)
+
+    def shadows(self, run: str) -> list[ShadowRow]:
+        """What policies in the shadow of a run's own would have decided."""
+        return self._kept(ShadowRow, schema.shadows, run)
+
+    def deciders(self, run: str) -> list[DeciderRow]:
+        """Who decided in a run from when on, and why; nothing where nobody was in the shadow."""
+        return self._kept(DeciderRow, schema.deciders, run)
 
     def steering(self, run: str) -> list[SteeringRow]:
-        """The orders that a run was given, in order; none in a store from before they were kept."""
-        if self.version < schema.WITH_STEERING:
-            return []
-        return self._read(SteeringRow, _of_run(schema.steering, run))
+        """The orders that a run was given, in order."""
+        return self._kept(SteeringRow, schema.steering, run)
+
+    def has(self, table: sa.Table) -> bool:
+        """Whether a store of its version has the table."""
+        return self.version >= schema.SINCE.get(table, schema.OLDEST)
 
     def select(self, query: sa.Select[Any]) -> Sequence[Any]:
         """The rows that a query finds in the tables of `schema`: for who wants a part of a run, or sums over it."""
         with self._engine.connect() as connection:
             return connection.execute(query).all()
 
-    @property
-    def _has_workers(self) -> bool:
-        return self.version >= schema.WITH_WORKERS
+    def _kept(self, row: Callable[..., Row], table: sa.Table, run: str, operator: str | None = None) -> list[Row]:
+        """A run's rows of a table, in order; none in a store from before there was such a table."""
+        return self._read(row, _of_run(table, run, operator)) if self.has(table) else []
 
     def _read(self, row: Callable[..., Row], query: sa.Select[Any]) -> list[Row]:
         with self._engine.connect() as connection:
@@ -297,6 +294,7 @@ def _check_file(url: sa.URL, must_exist: bool) -> None:
 def _engine(url: sa.URL) -> sa.Engine:
     if url.get_backend_name() == "postgresql":
         return sa.create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": _CONNECT_TIMEOUT_S})
+    private_database(url.database)
     engine = sa.create_engine(url)
     sa.event.listen(engine, "connect", _set_up_sqlite)
     return engine

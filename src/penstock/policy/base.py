@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
@@ -14,13 +14,16 @@ from penstock.metrics.snapshot import Snapshot
 class Target:
     """What a plan wants for one operator: how many replicas, perhaps which, and why.
 
-    `expected` is what the policy thinks the operator has to process in the next interval, where it thinks so.
+    `expected` is what the policy thinks the operator has to process in the next interval, where it thinks so. Where a
+    guard has changed it, `wanted` is what it was before, and `limit` what the last guard said.
     """
 
     replicas: int
     reason: str
     expected: float | None = None
     which: tuple[int, ...] | None = None
+    wanted: int | None = field(default=None, repr=False, compare=False)
+    limit: str | None = field(default=None, repr=False, compare=False)
 
     def limited(self, replicas: int, why: str) -> Target:
         """This target with another number of replicas and the guard's reason added.
@@ -28,7 +31,65 @@ class Target:
         >>> Target(9, "needs 8.3 replicas").limited(8, "the pool has 8")
         Target(replicas=8, reason='needs 8.3 replicas; the pool has 8', expected=None, which=None)
         """
-        return replace(self, replicas=replicas, reason=f"{self.reason}; {why}", which=None)
+        wanted = self.replicas if self.wanted is None else self.wanted
+        return Target(replicas, f"{self.reason}; {why}", self.expected, None, wanted, why)
+
+
+class Targets(Mapping[str, Target]):
+    """The targets of many operators: how many replicas each shall have is known, the rest when it is looked at.
+
+    Reasons are for people, who read few of them, so the target of an operator is made when somebody asks for it.
+
+    >>> wanted = Targets({"clean": 9, "store": 2}, lambda name: Target(9 if name == "clean" else 2, "busy"))
+    >>> within = wanted.limited({"clean": 8}, lambda name: "the pool has 8")
+    >>> within.replicas, within["clean"].reason, within["store"].reason
+    ({'clean': 8, 'store': 2}, 'busy; the pool has 8', 'busy')
+    """
+
+    def __init__(
+        self,
+        replicas: Mapping[str, int],
+        make: Callable[[str], Target],
+        which: Mapping[str, tuple[int, ...]] | None = None,
+    ) -> None:
+        self.replicas = replicas
+        self.which = which or {}  # just which, where a policy says so
+        self._make = make
+
+    @classmethod
+    def of(cls, targets: Mapping[str, Target]) -> Targets:
+        """These targets."""
+        if isinstance(targets, Targets):
+            return targets
+        which = {name: one.which for name, one in targets.items() if one.which is not None}
+        return cls({name: one.replicas for name, one in targets.items()}, targets.__getitem__, which)
+
+    def limited(self, counts: Mapping[str, int], why: Callable[[str], str]) -> Targets:
+        """With other numbers of replicas for some, and the guard's reason for each of these."""
+
+        def make(name: str) -> Target:
+            return self[name].limited(counts[name], why(name)) if name in counts else self[name]
+
+        which = {name: one for name, one in self.which.items() if name not in counts}
+        return Targets({**self.replicas, **counts}, make, which)
+
+    def __len__(self) -> int:
+        return len(self.replicas)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.replicas)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.replicas
+
+    def __getitem__(self, name: str) -> Target:
+        return self._make(name)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def __reduce__(self) -> tuple[type[dict[str, Target]], tuple[dict[str, Target]]]:
+        return dict, (dict(self),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +102,27 @@ class Plan:
     targets: Mapping[str, Target]
     notes: tuple[str, ...] = ()
     timetables: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # replicas ahead, where a policy plans them
+    beside: Beside | None = None  # where another policy decides in the shadow
 
     @property
     def replicas(self) -> dict[str, int]:
         """The number of replicas by operator."""
-        return {name: target.replicas for name, target in self.targets.items()}
+        return dict(Targets.of(self.targets).replicas)
+
+    def limited(self, counts: Mapping[str, int], why: Callable[[str], str]) -> Plan:
+        """This plan with other numbers of replicas for some operators, and a guard's reason for each of these."""
+        return replace(self, targets=Targets.of(self.targets).limited(counts, why)) if counts else self
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Who made a plan, and what another would have planned; where another decides from now on, who did, and why."""
+
+    policy: str
+    other: str
+    targets: Mapping[str, Target]  # the other's
+    before: str | None = None
+    why: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +134,8 @@ class Decision:
     after: int
     reason: str
     expected: float | None = None
+    wanted: int | None = None  # where a guard had something to say to it
+    limit: str | None = None
 
     @property
     def changed(self) -> bool:
@@ -187,8 +266,16 @@ def share_slots(wanted: Mapping[str, int], floor: Mapping[str, int], slots: int)
 
 def decisions(snapshot: Snapshot, plan: Plan) -> tuple[Decision, ...]:
     """The plan beside what is active now, operator by operator."""
+    before = snapshot.loads.replicas
     return tuple(
-        Decision(name, snapshot.operators[name].replicas, target.replicas, target.reason, target.expected)
-        for name, target in plan.targets.items()
-        if name in snapshot.operators
+        Decision(name, before[name], one.replicas, one.reason, one.expected, one.wanted, one.limit)
+        for name, one in plan.targets.items()
+        if name in before
     )
+
+
+def changes(snapshot: Snapshot, plan: Plan) -> tuple[Decision, ...]:
+    """The decisions that activate or deactivate replicas."""
+    before = snapshot.loads.replicas
+    changed = {name: plan.targets[name] for name, now in plan.replicas.items() if before.get(name, now) != now}
+    return decisions(snapshot, replace(plan, targets=changed)) if changed else ()

@@ -20,10 +20,8 @@ from penstock.report.page import render
 from penstock.report.text import decimal, percent
 from penstock.report.verdict import forecasts, verdict
 from penstock.report.workers import simulated_workers, workers_plot
-from penstock.simulator.result import ON_TIME
 from penstock.simulator.run import ORACLE
 
-ALLOWED = 1 - ON_TIME
 _MARKS: dict[str, dict[str, Any]] = {
     "meets the target": {"marker": "o", "s": 64.0},
     "misses it": {"marker": "D", "s": 42.0, "facecolor": "white"},
@@ -42,9 +40,9 @@ def arena_page(report: ArenaReport) -> str:
         chosen={one.name: value for one, value in options if value not in (one.default, {})},
         verdict=verdict(report.results),
         forecasts=forecasts(report.results),
-        on_time=ON_TIME,
+        on_time=1 - scenario.contest.late,
         on_workers=any(one.worker_seconds is not None for one in report.results),
-        scatter=None if spots.empty else scatter_plot(spots),
+        scatter=None if spots.empty else scatter_plot(spots, scenario.contest.late),
         plots=(replicas_plot, latency_plot),
         workers={name: one for name, one in workers.items() if one is not None},
         workers_plot=workers_plot,
@@ -115,10 +113,10 @@ def arena_spots(report: ArenaReport) -> pd.DataFrame:
 
 
 @draw.plot
-def scatter_plot(spots: pd.DataFrame) -> Figure:
-    """Cost along x, late events along y."""
+def scatter_plot(spots: pd.DataFrame, late: float) -> Figure:
+    """Cost along x, late events along y, of which the share `late` is promised."""
     figure, (axes,) = draw.rows([4.9])
-    _scales(axes, spots)
+    _scales(axes, spots, late)
     for kind, style in _MARKS.items():
         some = spots[spots.kind == kind]
         if len(some):
@@ -150,7 +148,7 @@ def place_labels(axes: Axes, spots: pd.DataFrame) -> None:
     textalloc.allocate(axes, cost, late, list(labels.name), **rules, **look)
 
 
-def _scales(axes: Axes, spots: pd.DataFrame) -> None:
+def _scales(axes: Axes, spots: pd.DataFrame, late: float) -> None:
     """Cost from the least, lateness from 0, with the part in which the target is met."""
     low, high = min(1.0, spots.cost.min()), max(1.0, spots.cost.max())
     room = 0.16 * max(0.2, high - low)
@@ -166,5 +164,5 @@ def _scales(axes: Axes, spots: pd.DataFrame) -> None:
     axes.set_ylim(-0.00028, min(1.7, max(0.05, spots.late.max() * 3)))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set_ylabel("late events, logarithmic from 0.1 %")
-    target = f"target: at most {100 * ALLOWED:.3g} % late"
-    axes.axhspan(-1, ALLOWED, color=GREEN, alpha=0.09, linewidth=1.3, zorder=0.5, label=target)
+    target = f"target: at most {100 * late:.3g} % late"
+    axes.axhspan(-1, late, color=GREEN, alpha=0.09, linewidth=1.3, zorder=0.5, label=target)

@@ -27,6 +27,8 @@ TABLES = (
     "managers",
     "pauses",
     "faults",
+    "scores",
+    "deciders",
 )
 
 
@@ -45,6 +47,8 @@ class RunReport:
     managers: Sequence[rows.ManagerRow] = ()
     pauses: Sequence[rows.PauseRow] = ()
     faults: Sequence[rows.FaultRow] = ()
+    scores: Sequence[rows.ScoreRow] = ()
+    deciders: Sequence[rows.DeciderRow] = ()
     summary: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod

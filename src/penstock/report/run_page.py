@@ -17,6 +17,7 @@ from penstock.report import draw
 from penstock.report.draw import BLUE, FAINT, GREEN, INK, PURPLE, VERMILLION
 from penstock.report.page import render
 from penstock.report.run import RunReport, rows_frame
+from penstock.report.scores import by_policy, scores_plot
 from penstock.report.workers import workers_of, workers_plot
 
 MOST_OPERATORS = 12  # apart in a plot
@@ -40,6 +41,8 @@ def run_page(report: RunReport) -> str:
         workers_plot=workers_plot,
         mean=draw.mean,
         out=sum(row.after > row.before for row in report.changes),
+        scores=by_policy(report),
+        scores_plot=scores_plot,
         notes=_notes(report),
         operators=_operators(report),
     )

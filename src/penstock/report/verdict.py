@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from penstock.report.text import count, decimal, percent
 from penstock.simulator.arena import ranked
-from penstock.simulator.result import ON_TIME, SimulationResult
+from penstock.simulator.result import SimulationResult
 from penstock.simulator.run import ORACLE
 
 PEAK = "static:peak"
@@ -20,7 +20,7 @@ def verdict(results: Sequence[SimulationResult]) -> list[str]:
     if not known:
         entered = any(one.events for one in results)
         return ["Of no policy it is known how late it was." if entered else "No events entered: nothing to compare."]
-    target = f"the target ({100 * ON_TIME:g} % of events within {results[0].target_ms / 1000:g} s)"
+    target = f"the target ({100 * (1 - results[0].late):g} % of events within {results[0].target_ms / 1000:g} s)"
     rivals, oracle = [one for one in known if one.policy != ORACLE], [one for one in known if one.policy == ORACLE]
     if not rivals:
         return [

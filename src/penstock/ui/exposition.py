@@ -24,6 +24,7 @@ from penstock.control.step import LoopState
 from penstock.metrics.counters import OperatorCounters, RunCounters
 from penstock.metrics.latency import LatencyHistogram
 from penstock.metrics.rows import IntervalRecord, PromiseRow
+from penstock.ui.score_metrics import ScoreMetrics
 
 BOUNDS_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 Samples = Iterable[tuple[tuple[str, ...], float]]  # values by their labels
@@ -63,6 +64,7 @@ class RunMetrics(Collector):
         self._words: Counter[tuple[str]] = Counter()  # of managers
         self._expected: dict[str, float] = {}  # of the next interval, by source
         self._errors: dict[str, float] = {}  # of the last forecast, by source
+        self._scores = ScoreMetrics()
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
@@ -80,6 +82,7 @@ class RunMetrics(Collector):
             missed = {name: abs(self._expected[name] - rate) for name, rate in came.items() if name in self._expected}
             self._errors = {name: error / came[name] for name, error in missed.items() if came[name] > 0}
             self._expected = {one.series: one.rate for one in record.forecasts if one.step == 1}
+            self._scores.add(record)
 
     def exposition(self) -> tuple[bytes, str]:
         """What `/metrics` answers, and its content type."""
@@ -107,6 +110,7 @@ class RunMetrics(Collector):
             yield from self._lateness(counters.latency)
             yield from self._loop(state)
             yield from self._last_interval()
+            yield from self._scores.collect(self._counter)
             yield self._counter(
                 "penstock_restarts", "Times that the query was started again.", [], [((), counters.restarts)]
             )

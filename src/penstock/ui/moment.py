@@ -12,9 +12,9 @@ from penstock.control.orders import parse_order
 from penstock.control.steering import after_all, in_words
 from penstock.metrics import rows, schema
 from penstock.metrics.store import Store
+from penstock.ui.decided import decisions, refusals, scores_by_policy
 
-SHOWN = 12  # decisions, words of managers, faults
-LOOKED_BACK = 1000  # intervals in which decisions are looked for
+SHOWN = 12  # words of managers, faults, orders
 NEARLY_BUSY = 0.85
 BUSY_AT_POOL = 0.7
 _CALM, _WARNING, _BAD = "calm", "warning", "bad"
@@ -57,6 +57,12 @@ def waiting_s(row: rows.OperatorRow, interval_s: float) -> float | None:
     return row.backlog * interval_s / row.processed if row.processed else None
 
 
+def latency_s(row: rows.OperatorRow, interval_s: float) -> float | None:
+    """About how long an event that comes now will be here: what its backlog takes, and its own execution time."""
+    waits_s = waiting_s(row, interval_s)
+    return None if waits_s is None or row.execution_time_s is None else waits_s + row.execution_time_s
+
+
 def moment(store: Store, run: rows.RunRow, number: int, start_s: float) -> dict[str, Any] | None:
     """All that the page shows of this interval, or the last before it; None if there is none."""
     table = schema.intervals.c
@@ -74,7 +80,10 @@ def moment(store: Store, run: rows.RunRow, number: int, start_s: float) -> dict[
         "interval": asdict(interval),
         "operators": _operators(store, run, interval, seen),
         "sources": _sources(store, run, interval, [row.operator for row in seen]),
-        "decisions": _decisions(store, run.run, number),
+        "decisions": decisions(store, run.run, number),
+        "refusals": refusals(store, run.run, number),
+        "scores": scores_by_policy(store, run.run, number),
+        "deciders": _last(store, schema.deciders, rows.DeciderRow, run.run, until_s, start_s),
         "workers": [asdict(one) for one in _rows(store, rows.WorkerRow, schema.workers, run.run, number)],
         "managers": _last(store, schema.managers, rows.ManagerRow, run.run, until_s, start_s),
         "pauses": _last(store, schema.pauses, rows.PauseRow, run.run, until_s, start_s),
@@ -98,6 +107,7 @@ def _operators(
             "received_rate": row.received / length_s,
             "processed_rate": row.processed / length_s,
             "waiting_s": waiting_s(row, length_s),
+            "latency_s": latency_s(row, length_s),
             "held": waits[row.operator].held if row.operator in waits else 0,
             "booked": waits[row.operator].booked if row.operator in waits else 0,
             "outside": waits[row.operator].outside if row.operator in waits else 0,
@@ -121,19 +131,6 @@ def _sources(
         {"name": name, "rate": count / length_s, "expected": expected.get(name, [])}
         for name, count in interval.source_input.items()
     ]
-
-
-def _decisions(store: Store, run: str, number: int) -> list[dict[str, Any]]:
-    """The last that changed something or failed, newest first."""
-    table = schema.decisions.c
-    query = (
-        sa.select(schema.decisions)
-        .where(table.run == run, table.number <= number, table.number > number - LOOKED_BACK)
-        .where((table.before != table.after) | table.failure.is_not(None))
-        .order_by(table.number.desc(), table.operator)
-        .limit(SHOWN)
-    )
-    return [_without_run(row) for row in store.select(query)]
 
 
 def _promise(store: Store, run: str, number: int) -> dict[str, float | None] | None:
@@ -169,7 +166,7 @@ def _steering(store: Store, run: str, until_s: float, start_s: float) -> dict[st
 
 def _last(store: Store, table: sa.Table, kind: type, run: str, until_s: float, start_s: float) -> list[dict[str, Any]]:
     """The last rows of a table that has times, newest first; times are since the start."""
-    if not _has(store, table):
+    if not store.has(table):
         return []
     order = [one.desc() for one in table.primary_key.columns if one.name != "run"]
     query = sa.select(table).where(table.c.run == run, table.c.time_s <= until_s).order_by(*order).limit(SHOWN)
@@ -180,24 +177,11 @@ def _last(store: Store, table: sa.Table, kind: type, run: str, until_s: float, s
 
 def _rows(store: Store, kind: type, table: sa.Table, run: str, number: int) -> list[Any]:
     """The rows of one interval, in the store's own order."""
-    if not _has(store, table):
+    if not store.has(table):
         return []
     query = sa.select(table).where(table.c.run == run, table.c.number == number)
     keys = [one for one in table.primary_key.columns if one.name not in ("run", "number")]
     return [kind(**_without_run(row)) for row in store.select(query.order_by(*keys))]
-
-
-def _has(store: Store, table: sa.Table) -> bool:
-    """Whether a store of that version has the table."""
-    since = {
-        schema.timetables: schema.WITH_TIMETABLES,
-        schema.workers: schema.WITH_WORKERS,
-        schema.managers: schema.WITH_WORKERS,
-        schema.pauses: schema.WITH_WORKERS,
-        schema.faults: schema.WITH_FAULTS,
-        schema.waiting: schema.WITH_WAITING,
-    }
-    return store.version >= since.get(table, schema.OLDEST)
 
 
 def _without_run(row: sa.Row[Any]) -> dict[str, Any]:

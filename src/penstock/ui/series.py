@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from penstock.metrics import schema
+from penstock.metrics.scores import DECIDES
 from penstock.metrics.store import Store
 
 POINTS = 600  # of a chart
@@ -31,8 +32,13 @@ COLUMNS = (
     "p50_ms",
     "p99_ms",
     "late_percent",  # of those that left
+    "too_many",  # replicas, by what came in the interval
+    "too_few",
+    "forecast_percent",  # how far off: the forecast, and the rate before
+    "naive_percent",
 )
 _UNKNOWN = (math.nan, math.nan, math.nan)
+_NO_SCORE = (None, None, None, None)
 Three = tuple[
     float, float, float
 ]  # of a forecast: one interval ahead, least, most; of a backlog: held, booked, outside
@@ -106,7 +112,7 @@ class RunSeries:
             }
 
     def _add(self, found: Sequence[Any]) -> None:
-        waits, late = self._waits([row.number for row in found]), self._late()
+        waits, late, scores = self._waits([row.number for row in found]), self._late(), self._scores()
         self._expect(found[-1].number)
         if not self._numbers:
             self._start_s = found[0].time_s - found[0].interval_s
@@ -118,13 +124,14 @@ class RunSeries:
             expected = _UNKNOWN if not due else tuple(map(math.fsum, zip(*due.values(), strict=True)))
             rates = entered / length_s, left / length_s, *expected, dropped / length_s
             late_percent = 100 * late[number] / count if number in late and count else None
-            values = (*rates, replicas, backlog, *waits.get(number, _UNKNOWN), *latency_ms, late_percent)
+            seen = replicas, backlog, *waits.get(number, _UNKNOWN), *latency_ms, late_percent
+            values = (*rates, *seen, *scores.get(number, _NO_SCORE))
             for column, value in zip(self._values.values(), values, strict=True):
                 column.append(math.nan if value is None else value)
 
     def _waits(self, numbers: Sequence[int]) -> dict[int, Three]:
         """Where the backlog of all operators waited; of very many intervals, at the end of as many as are shown."""
-        if self._store.version < schema.WITH_WAITING:
+        if not self._store.has(schema.waiting):
             return {}
         numbers = numbers[:: -max(1, -(-len(numbers) // POINTS))]
         table = schema.waiting.c
@@ -136,12 +143,23 @@ class RunSeries:
 
     def _late(self) -> dict[int, int]:
         """How many events were late, by interval, in those that are new."""
-        if self._store.version < schema.WITH_PROMISES:
+        if not self._store.has(schema.lateness):
             return {}
         table = schema.lateness.c
         query = sa.select(table.number, table.late).where(table.run == self._run)
         found = self._store.select(query if self.last is None else query.where(table.number > self.last))
         return {row.number: row.late for row in found}
+
+    def _scores(self) -> dict[int, tuple[float | None, ...]]:
+        """How what was decided for an interval turned out in it, of those that are new."""
+        if not self._store.has(schema.scores):
+            return {}
+        table = schema.scores.c
+        errors = 100 * table.forecast_error, 100 * table.naive_error
+        query = sa.select(table.number, table.too_many, table.too_few, *errors)
+        query = query.where(table.run == self._run, table.role == DECIDES)
+        found = self._store.select(query if self.last is None else query.where(table.number >= self.last))
+        return {number + 1: tuple(values) for number, *values in found}
 
     def _expect(self, last: int) -> None:
         """Note what forecasts made since then expect of sources, up to this interval's."""

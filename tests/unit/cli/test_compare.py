@@ -57,9 +57,27 @@ def test_without_a_sweep_policies_have_no_headroom(user_folder: Path) -> None:
     assert {one["seed"] for one in found["points"]} == {0, 1}
 
 
+def test_several_rates_and_kinds_of_arrivals_in_one_go_and_resumed(user_folder: Path) -> None:
+    """Each was a command of its own, and so were its table and its file."""
+    asked = [*SWEEP, "--rates", "20,80", "--arrivals", "poisson,even", "--resume", "kept.jsonl", "--json", "sweep.json"]
+    assert run(*asked)[0] == 0
+    found = json.loads((user_folder / "sweep.json").read_text())
+    names = [f"{trace}, {rate}/s, {kind}" for trace in "ab" for rate in (20, 80) for kind in ("poisson", "even")]
+    assert list(found["bound"]) == names
+    traces = found["settings"]["traces"]
+    assert (traces["a, 80/s, even"]["mean"], traces["a, 80/s, even"]["arrivals"]) == (pytest.approx(80.0), "even")
+    kept = (user_folder / "kept.jsonl").read_text()
+    assert run(*asked)[0] == 0
+    assert (user_folder / "kept.jsonl").read_text() == kept
+    assert run(*asked[:-4], "--arrivals", "even,poisson", "--resume", "kept.jsonl")[0] == 2  # another sweep
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
+        (["--rates", "20,many"], "--rates: must be numbers separated by commas; got '20,many'"),
+        (["--rates", "20", "--mean-rate", "5"], "give one of --rates, --mean-rate and --rate"),
+        (["--arrivals", "even,daily"], "no such name 'daily'"),
         (["--trace", "a.csv"], "give one of --traces, --trace and --rate"),
         (["--factors", "1,much"], "--factors: must be numbers separated by commas; got '1,much'"),
         (["--store", "runs.db"], "--store: a sweep keeps no intervals"),

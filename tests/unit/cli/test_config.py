@@ -116,3 +116,17 @@ def test_check_and_show() -> None:
     assert "* sink = postgresql://ann:***@host/db" in shown
     assert "* topology = dns" in shown
     assert not [line for line in shown if "sea" in line]
+
+
+def test_what_attach_takes_is_checked_and_shown_too() -> None:
+    write("[attach]\nexecutors = '1..4'\nlate = 0.02\n")
+    assert penstock("config", "check").output == "penstock.toml: right; has options of attach (2)\n"
+    shown = penstock("config", "show").stdout.splitlines()
+    assert ("* late = 0.02" in shown, "  policy = " in shown) == (True, True)
+    write("[attach]\nexecuters = 3\n")
+    assert "did you mean 'executors'?" in " ".join(penstock("config", "check").output.split())
+
+
+def test_a_table_for_attach_disturbs_no_command() -> None:
+    write("[attach]\nexecutors = 3\n[simulate]\nrate = 20\nduration = 10\n")
+    assert penstock("simulate", "dns", "--json", "-").exit_code == 0

@@ -110,11 +110,20 @@ def test_simulate_takes_the_default_policy_and_its_promise() -> None:
     assert (refused.exit_code, "late must be above 0; got 0" in refused.output) == (2, True)
 
 
+def test_it_says_who_decided_where_there_is_a_canary() -> None:
+    given = "simulate dns --rate 20 --duration 90 --policy static:4 --canary psps:minutes=1"
+    done = CliRunner().invoke(app, given.split())
+    assert done.exit_code == 0, done.output
+    told = " ".join(done.output.split())
+    assert "static:4 begins; psps decides in its shadow, and takes over if it is better for 1 min" in told
+    assert "psps took over: over 60 s psps would have cost" in told
+
+
 def test_compare_has_every_policy_once_and_writes_a_page() -> None:
     found = results("compare", "dns", "--trace", "trace.csv", "--policies", "all", "--td", "10", "--html", "page.html")
     names = [one["policy"] for one in found]
     assert len(names) == len(set(names))
-    assert {name.partition(":")[0] for name in names} == set(POLICIES.distinct)
+    assert {name.partition(":")[0] for name in names} == set(POLICIES.distinct) - {"dynamic_allocation"}
     assert {"static:mean", "static:peak", "flink:short"} <= set(names)
     assert next(one for one in found if one["policy"] == "oracle")["oracle_ratio"] == 1.0
     assert Path("page.html").read_text().startswith("<!doctype html>")

@@ -40,6 +40,7 @@ class PlantRun:
         self.plant.rates["in"] = 100.0
         self.started = self.sources_stopped = False
         self.waited_s = 0.0
+        self.told: Any = None  # who is told of jumps
 
     @property
     def active(self) -> dict[str, tuple[int, ...]]:
@@ -78,8 +79,8 @@ class PlantRun:
     def publish_utilisation(self, _: Any) -> None:
         pass
 
-    def watch_surges(self, _: Any) -> None:
-        pass
+    def watch_surges(self, told: Any) -> None:
+        self.told = told
 
     def faults(self) -> list[Any]:
         return []
@@ -89,6 +90,15 @@ def elastic(folder: Path, carried_on: int = 0) -> tuple[Elastic, PlantRun]:
     run: Any = PlantRun(folder, carried_on)
     live = Elastic(run, "psps", td_s=0.3, warm_up_s=0.0, store=folder / "metrics.db", ui="0")
     return live, run
+
+
+def test_jumps_wake_the_loop_unless_that_is_not_wanted(tmp_path: Path) -> None:
+    """There was no way to see what a long interval alone comes to."""
+    for wake in (True, False):
+        run: Any = PlantRun(tmp_path)
+        with Elastic(run, "psps", td_s=0.2, warm_up_s=0.0, wake=wake) as live:
+            until(lambda live=live: live.loop is not None and live.loop_state.last is not None)
+            assert (run.told is not None) == wake
 
 
 def active(run: PlantRun) -> int:

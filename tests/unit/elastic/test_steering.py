@@ -4,16 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from penstock import Elastic, Freeze, Hold, InputError, Limit, SetTd, Stop, Unfreeze, UseForecaster, UsePolicy
+from penstock import (
+    Elastic,
+    Freeze,
+    Hold,
+    InputError,
+    Limit,
+    SetTd,
+    Stop,
+    Unfreeze,
+    UseCanary,
+    UseForecaster,
+    UsePolicy,
+    UseShadow,
+)
 from penstock.control.orders import order_as_json
 from penstock.elastic.steering import earlier_run, last_replicas
 from penstock.metrics.rows import IntervalRecord, OperatorRow, RunRow, SteeringRow
 from penstock.metrics.store import Store
+from penstock.policy.base import Policy, inside
+from penstock.policy.guards import Canary, Shadow
 
 from .test_elastic import interval, run
 
@@ -90,6 +106,55 @@ def test_orders_change_what_the_loop_plans_with(live: Elastic) -> None:
     live.steer(UsePolicy("cba:12"))
     assert helm._wanted.analyzer is not None
     assert helm._wanted.analyzer.horizon == 12
+
+
+def test_an_order_puts_a_policy_into_the_shadow(live: Elastic) -> None:
+    helm = live._helm
+    assert not _beside(helm._wanted.policy)
+    live.steer(UseCanary("static:2,minutes=3"))
+    (canary,) = _beside(helm._wanted.policy)
+    assert isinstance(canary, Canary)
+    assert (canary.names[1], canary.minutes, canary.late) == ("static:2", 3.0, live.promise["late"])
+    live.steer(SetTd(0.5))
+    assert _beside(helm._wanted.policy) == [canary], "it goes on with what it knows"
+    live.steer(UseShadow("static:3"))
+    (shadow,) = _beside(helm._wanted.policy)
+    assert (type(shadow), shadow.names[1]) == (Shadow, "static:3")
+    assert live.steering.told == ("shadow static:3", "td 0.5 s")
+    live.steer(UseShadow("none"))
+    assert not _beside(helm._wanted.policy)
+    with pytest.raises(InputError, match="no such name 'hope'"):
+        live.steer(UseCanary("hope"))
+
+
+def test_who_is_in_the_shadow_may_be_given_at_the_start(tmp_path: Path) -> None:
+    live = made(tmp_path, policy="psps", canary="static:2,minutes=3")
+    (canary,) = _beside(live._helm.planning.policy)
+    assert (canary.names, canary.target_ms) == (("psps", "static:2"), live.promise["target_ms"])
+    live.steer(UseCanary("none"))
+    assert not _beside(live._helm._wanted.policy)
+    live._close()
+    with pytest.raises(InputError, match="give one of shadow and canary"):
+        made(tmp_path, shadow="static:2", canary="psps")
+
+
+def test_what_the_store_is_given_has_scores(tmp_path: Path) -> None:
+    live = made(tmp_path, policy="psps")
+    assert live.store is not None
+    live.store.start_run(live._row())
+    for number in (1, 2, 3):
+        one = interval(number)
+        live.record(replace(one, decisions=one.decisions[:1]))
+    live._close()
+    with closing(Store(str(tmp_path / "metrics.db"), must_exist=True)) as store:
+        assert [(row.number, row.policy, row.role) for row in store.scores("run")] == [
+            (1, "psps", "decides"),
+            (2, "psps", "decides"),
+        ]
+
+
+def _beside(policy: Policy) -> list[Shadow]:
+    return [one for one in inside(policy) if isinstance(one, Shadow)]
 
 
 def test_the_next_driver_is_under_the_same_orders(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

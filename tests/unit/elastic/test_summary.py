@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.elastic.summary import Played, _operator
-from penstock.metrics.counters import OperatorCounters, ReplicaCounters
+from penstock.elastic.summary import Played, _operator, draining_s
+from penstock.metrics.counters import OperatorCounters, ReplicaCounters, RunCounters
 from penstock.metrics.rows import IntervalRow
 
 
@@ -54,3 +54,23 @@ def test_intervals_that_a_jump_cut_short_count_as_one() -> None:
     assert (played.entered, played.left, played.replicas) == ([40, 40], [40, 40], [4, 13])
     assert played.lengths_s == [2.0, 2.0]
     assert played.replica_seconds == pytest.approx(34)
+    played.add(row(5, 0.5, 10, 10, 2), draining_s=0.4)
+    played.add(row(6, 1.5, 10, 10, 2), draining_s=0.6)
+    assert played.replica_seconds == pytest.approx(34 + 4 + 1)
+
+
+def test_a_replica_that_is_no_longer_active_costs_until_its_queue_is_empty() -> None:
+    """Live, only active replicas counted: a policy that moved its only replica about paid for a part of what worked."""
+
+    def at(time_s: float, active: tuple[int, ...], *replicas: tuple[float, int]) -> RunCounters:
+        made = {place: ReplicaCounters(busy_s=busy_s, queued=many) for place, (busy_s, many) in enumerate(replicas)}
+        return RunCounters(time_s, {}, {"clean": OperatorCounters(made, active, 4, 0)})
+
+    first = at(10.0, (0, 1), (5.0, 9), (5.0, 9))
+    second = at(15.0, (0,), (10.0, 4), (10.0, 4))  # one more is left to work off what it has
+    third = at(20.0, (0,), (15.0, 0), (11.5, 0))
+    assert draining_s(first, second) == pytest.approx(5.0)
+    assert draining_s(second, third) == pytest.approx(1.5)
+    assert draining_s(third, at(25.0, (0,), (16.0, 2), (11.5, 0))) == 0.0
+    assert draining_s(third, at(20.0, (0,), (15.0, 0), (11.5, 3))) == 0.0  # no time has passed
+    assert draining_s(third, at(25.0, (0,), (1.0, 0), (0.5, 0))) == 0.0  # an attempt died: counters go back

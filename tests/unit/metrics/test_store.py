@@ -288,10 +288,10 @@ class TestSqlite:
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("UPDATE schema_version SET version = 99")
             connection.commit()
-        with pytest.raises(InputError, match="tables must be of version 1 to 7; got 99"):
+        with pytest.raises(InputError, match="tables must be of version 1 to 8; got 99"):
             Store(path)
 
-    @pytest.mark.parametrize("version", [1, 2, 3, 4, 5, 6])
+    @pytest.mark.parametrize("version", [1, 2, 3, 4, 5, 6, 7])
     def test_a_store_of_an_older_version(self, version, tmp_path):
         """A reader leaves it as it is; a run that writes to it adds what it lacks, and loses nothing."""
         path = old_store(tmp_path / "metrics.sqlite", version)
@@ -304,7 +304,8 @@ class TestSqlite:
                 version >= 4,
             )
             assert (len(reader.waiting("r")), reader.steering("r")) == (2 * (version >= 5), [])
-            assert (reader.promise("r"), reader.lateness("r")) == (None, [])
+            late = [LateRow(number=0, late=3)] if version >= 7 else []
+            assert (reader.promise("r"), reader.lateness("r"), reader.scores("r")) == (None, late, [])
         assert path.read_bytes() == before
         with closing(Store(str(path))) as store:
             store.write("r", record(1))
@@ -313,12 +314,12 @@ class TestSqlite:
             assert {row.number for row in store.timetables("r")} == ({0, 1} if kept else {1})
             assert {row.number for row in store.workers("r")} == ({0, 1} if workers else {1})
         with closing(Store(str(path), must_exist=True)) as reader:
-            assert (reader.version, len(reader.timetables("r"))) == (7, kept + 4)
+            assert (reader.version, len(reader.timetables("r"))) == (8, kept + 4)
             assert (len(reader.workers("r")), len(reader.managers("r"))) == (2 + 2 * workers, 2 + 2 * workers)
             assert (len(reader.pauses("r")), len(reader.faults("r"))) == (1 + workers, 1 + (version >= 4))
             assert [row.number for row in reader.waiting("r")] == [*([0, 0] if version >= 5 else []), 1, 1]
             assert reader.steering("r") == [order(1)]
-            assert (reader.promise("r"), reader.lateness("r")) == (None, [LateRow(number=1, late=3)])
+            assert (reader.promise("r"), reader.lateness("r")) == (None, [*late, LateRow(number=1, late=3)])
 
     @pytest.mark.parametrize("place", ["sqlite://", "sqlite:///:memory:"])
     def test_memory_is_refused(self, place):
@@ -327,7 +328,7 @@ class TestSqlite:
 
 
 WORKERS = ("workers", "managers", "pauses")
-LATEST = ("faults", "waiting", "steering", "promises", "lateness")
+LATEST = ("faults", "waiting", "steering", "promises", "lateness", "scores", "limits", "shadows", "deciders")
 LATER_TABLES = {
     1: ("timetables", *WORKERS, *LATEST),
     2: (*WORKERS, *LATEST),
@@ -335,6 +336,7 @@ LATER_TABLES = {
     4: LATEST[1:],
     5: LATEST[2:],
     6: LATEST[3:],
+    7: LATEST[5:],
 }
 
 

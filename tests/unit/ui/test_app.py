@@ -7,6 +7,7 @@ import http.client
 import json
 import socket
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -163,6 +164,18 @@ def test_an_interval_is_sent_when_it_ends_and_nothing_twice(url: str, store: Sto
         store.finish_run(RUN, "2026-01-01T00:01:00Z")
         assert event(live) == ("ended", {"finished_at": "2026-01-01T00:01:00Z"})
         assert live.read() == b""
+
+
+def test_a_new_interval_reaches_the_page_within_a_second(url: str, store: Store, make: Make) -> None:
+    """From when it is in the store to when the page has all of it; the best of five, as the machine may be busy."""
+    took_s = []
+    with feed(url, 3) as live:
+        for number in range(4, 9):
+            store.write(RUN, make(number))
+            written_s = time.monotonic()
+            assert event(live)[1]["moment"]["number"] == number
+            took_s.append(time.monotonic() - written_s)
+    assert min(took_s) < 1.0
 
 
 def test_a_viewer_that_reads_nothing_keeps_nobody_waiting(url: str, store: Store, make: Make) -> None:

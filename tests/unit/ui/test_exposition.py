@@ -14,7 +14,8 @@ from penstock.control.steering import Steering
 from penstock.control.step import LoopState, Step
 from penstock.metrics.counters import OperatorCounters, ReplicaCounters, RunCounters
 from penstock.metrics.latency import LatencyHistogram
-from penstock.metrics.rows import PromiseRow
+from penstock.metrics.rows import DeciderRow, PromiseRow, ShadowRow
+from penstock.metrics.scores import Scored
 from penstock.ui.exposition import BOUNDS_S, RunMetrics
 
 from .conftest import Make
@@ -183,3 +184,19 @@ def test_promtool_has_nothing_to_say(metrics: RunMetrics, run: Run, make: Make) 
     metrics.record(make(2))
     checked = subprocess.run([promtool, "check", "metrics"], input=metrics.exposition()[0], capture_output=True)
     assert (checked.returncode, checked.stderr) == (0, b"")
+
+
+def test_scores_are_told_by_role(metrics: RunMetrics, make: Make) -> None:
+    scores = Scored("psps", PromiseRow(late=0.01, target_ms=2000.0))
+    for number in (1, 2, 3):
+        shadow = ShadowRow(number=number, policy="static:1", operator="split", replicas=1, reason="static")
+        change = DeciderRow(number=number, time_s=1.0, policy="psps", before="static:1", reason="took back")
+        made = replace(make(number), shadows=(shadow,), deciders=(change,) if number == 3 else ())
+        metrics.record(scores.after(made))
+    found = told(metrics)
+    assert found["penstock_spare_replica_seconds_total", "split", "decides"] == 2 * (1 + 2)
+    assert found["penstock_spare_replica_seconds_total", "split", "shadow"] == 0
+    assert found["penstock_missing_replica_seconds_total", "split", "decides"] == 0
+    assert found["penstock_late_events_caused_total", "decides"] == 0
+    assert found["penstock_naive_error_ratio",] == pytest.approx(1 / 3)
+    assert found["penstock_decider_changes_total",] == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.common.checks import whole
 from penstock.control.execute import choose_replicas
@@ -93,7 +93,7 @@ class ApplicationManager:
             name: self._answer(name, one, round_) for name, one in wanted.items() if one.replicas < loads[name].replicas
         }
         targets = {name: fewer.get(name) or self._answer(name, one, round_) for name, one in wanted.items()}
-        return Plan(targets, proposed.notes, proposed.timetables)
+        return replace(proposed, targets=targets)
 
     def _by_need(self, targets: Mapping[str, Target], snapshot: Snapshot) -> dict[str, Target]:
         """The targets, cut where there are not enough slots; on incomplete numbers nobody is made smaller for it."""

@@ -12,12 +12,26 @@ from penstock.policy.base import Policy
 from penstock.policy.guards.bounded import Bounded
 from penstock.policy.guards.calendar import Calendar, Event
 from penstock.policy.guards.calm import Calm
+from penstock.policy.guards.canary import Canary
 from penstock.policy.guards.cooldown import Cooldown
 from penstock.policy.guards.headroom import Headroom
 from penstock.policy.guards.refuse_incomplete import RefuseIncomplete
+from penstock.policy.guards.shadow import Shadow
 from penstock.policy.guards.windowed import Windowed
 
-__all__ = ["Bounded", "Calendar", "Calm", "Cooldown", "Headroom", "RefuseIncomplete", "Windowed", "guarded", "tempered"]
+__all__ = [
+    "Bounded",
+    "Calendar",
+    "Calm",
+    "Canary",
+    "Cooldown",
+    "Headroom",
+    "RefuseIncomplete",
+    "Shadow",
+    "Windowed",
+    "guarded",
+    "tempered",
+]
 
 
 def guarded(

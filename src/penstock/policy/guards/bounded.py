@@ -8,7 +8,7 @@ from dataclasses import replace
 from penstock.common.checks import whole
 from penstock.forecast.base import Forecast
 from penstock.metrics.snapshot import Snapshot
-from penstock.policy.base import Plan, Policy, Target, share_slots
+from penstock.policy.base import Plan, Policy, share_slots
 
 
 class Bounded:
@@ -28,28 +28,26 @@ class Bounded:
 
     def plan(self, snapshot: Snapshot, forecast: Forecast | None = None) -> Plan:
         """The wrapped policy's plan, within the bounds."""
-        plan = self.policy.plan(snapshot, forecast)
-        targets = {name: _in_pool(target, snapshot.operators[name].pool) for name, target in plan.targets.items()}
-        wanted = {name: target.replicas for name, target in targets.items()}
+        plan = _in_pools(self.policy.plan(snapshot, forecast), snapshot.loads.pool)
+        wanted = plan.replicas
         total = sum(wanted.values())
         if self.slots is None or total <= self.slots:
-            return replace(plan, targets=targets)
-        floor = {
-            name: min(count, snapshot.operators[name].replicas) if snapshot.incomplete else 1
-            for name, count in wanted.items()
-        }
+            return plan
+        active = snapshot.loads.replicas
+        floor = {name: min(count, active[name]) if snapshot.incomplete else 1 for name, count in wanted.items()}
         given = share_slots(wanted, floor, self.slots)
         why = f"{self.slots} slots are shared by need, {total} were wanted"
-        for name, count in given.items():
-            if count < wanted[name]:
-                targets[name] = targets[name].limited(count, why)
-        return replace(plan, targets=targets, notes=(*plan.notes, _note(total, given, self.slots)))
+        fewer = {name: count for name, count in given.items() if count < wanted[name]}
+        noted = replace(plan, notes=(*plan.notes, _note(total, given, self.slots)))
+        return noted.limited(fewer, lambda _: why)
 
 
-def _in_pool(target: Target, pool: int) -> Target:
-    if target.replicas > pool:
-        return target.limited(pool, f"the pool has {pool}")
-    return target if target.replicas >= 1 else target.limited(1, "at least 1 stays")
+def _in_pools(plan: Plan, pools: Mapping[str, int]) -> Plan:
+    wanted = plan.replicas
+    beyond = {name: pools[name] for name, count in wanted.items() if count > pools[name]}
+    below = {name: 1 for name, count in wanted.items() if count < 1 and name not in beyond}
+    plan = plan.limited(beyond, lambda name: f"the pool has {beyond[name]}")
+    return plan.limited(below, lambda _: "at least 1 stays")
 
 
 def _note(total: int, given: Mapping[str, int], slots: int) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 
 from penstock.common.checks import positive
 from penstock.forecast.base import Forecast
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
-from penstock.policy.base import Plan, Policy, Target, inside
+from penstock.policy.base import Plan, Policy, inside
 
 PER_MINUTE = 60.0
 BURST_S = 10.0  # the changes of so long may come at once
@@ -32,8 +32,8 @@ class Calm:
         self.per_minute = positive("guard 'calm'", "per_minute", per_minute)
         self._priced = any(hasattr(one, "move") for one in inside(policy))
         self._time_s: float | None = None
-        self._seen: dict[str, int] = {}  # replicas in the snapshot before
-        self._left: dict[str, float] = {}  # changes that are allowed now
+        self._seen: Mapping[str, int] = {}  # replicas in the snapshot before
+        self._left: dict[str, float] = {}  # changes that are allowed now, where that is not the most
 
     def __repr__(self) -> str:
         return f"Calm({self.policy!r}, per_minute={self.per_minute})"
@@ -43,29 +43,43 @@ class Calm:
         plan = self.policy.plan(snapshot, forecast)
         passed_s = 0.0 if self._time_s is None else max(0.0, snapshot.time_s - self._time_s)
         self._time_s = snapshot.time_s
-        self._left = {name: self._allowed(load, passed_s) for name, load in snapshot.operators.items()}
-        self._seen = {name: len(load.active) for name, load in snapshot.operators.items()}
+        self._left = self._allowed(snapshot, passed_s)
+        self._seen = snapshot.loads.replicas
+        wanted = plan.replicas if self._left else {}
         held = {
-            name: self._held(target, snapshot.operators[name])
-            for name, target in plan.targets.items()
-            if target.replicas < self._seen[name] and self._left[name] < 1 - 1e-9
+            name: self._seen[name]
+            for name, left in self._left.items()
+            if left < 1 - 1e-9 and name in wanted and wanted[name] < self._seen[name]
         }
-        return replace(plan, targets={**plan.targets, **held}) if held else plan
+        return plan.limited(held, lambda name: self._why(snapshot.operators[name]))
 
     def rate(self, load: OperatorLoad) -> float:
         """Changes per minute that the operator may have."""
-        if load.state_bytes <= 0 or self._priced:
+        return self._rate(load.state_bytes)
+
+    def _rate(self, state_bytes: int) -> float:
+        if state_bytes <= 0 or self._priced:
             return self.per_minute
-        move_s = MOVE_LATENCY_S + load.state_bytes / MOVE_BYTES_PER_S
+        move_s = MOVE_LATENCY_S + state_bytes / MOVE_BYTES_PER_S
         return min(self.per_minute, 60 * MOVING / move_s)
 
-    def _allowed(self, load: OperatorLoad, passed_s: float) -> float:
-        rate = self.rate(load)
-        most = max(1.0, rate * BURST_S / 60)
-        left = self._left.get(load.name, most) + rate * passed_s / 60
-        now = len(load.active)
-        return min(most, left) - (self._seen.get(load.name, now) != now)
+    def _allowed(self, snapshot: Snapshot, passed_s: float) -> dict[str, float]:
+        """The changes that are left, of operators that have had some or keep state; the others may have the most."""
+        loads, seen, most = snapshot.loads, self._seen, _most(self.per_minute)
+        changed = {name for name, count in loads.replicas.items() if seen.get(name, count) != count}
+        keep = () if self._priced else (name for name, size in loads.state_bytes.items() if size > 0)
+        allowed: dict[str, float] = {}
+        for name in dict.fromkeys((*self._left, *changed, *keep)):
+            if name in loads:
+                rate = self._rate(loads.state_bytes[name])
+                left = self._left.get(name, most) + rate * passed_s / 60
+                allowed[name] = min(_most(rate), left) - (name in changed)
+        return {name: left for name, left in allowed.items() if left < most}
 
-    def _held(self, target: Target, load: OperatorLoad) -> Target:
-        why = f"scale-in waits: {self.rate(load):.3g} changes a minute are enough"
-        return target.limited(load.replicas, why)
+    def _why(self, load: OperatorLoad) -> str:
+        return f"scale-in waits: {self.rate(load):.3g} changes a minute are enough"
+
+
+def _most(rate: float) -> float:
+    """The changes that may come at once, of so many a minute."""
+    return max(1.0, rate * BURST_S / 60)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 
 from penstock.common.checks import at_least
 from penstock.forecast.base import Forecast
-from penstock.metrics.snapshot import OperatorLoad, Snapshot
-from penstock.policy.base import Plan, Policy, Target
+from penstock.metrics.snapshot import Snapshot
+from penstock.policy.base import Plan, Policy
 
 
 class Cooldown:
@@ -22,7 +22,7 @@ class Cooldown:
         self.scale_in_s = at_least("guard 'cooldown'", "scale_in_s", scale_in_s)
         self.scale_out_s = at_least("guard 'cooldown'", "scale_out_s", scale_out_s)
         self._time_s: float | None = None
-        self._seen: dict[str, int] = {}  # replicas in the snapshot before
+        self._seen: Mapping[str, int] = {}  # replicas in the snapshot before
         self._changed_s: dict[str, float] = {}  # when they last changed
 
     def __repr__(self) -> str:
@@ -34,33 +34,27 @@ class Cooldown:
         if not self.scale_in_s and not self.scale_out_s:
             return plan
         self._look(snapshot)
-        targets = {
-            name: self._hold(target, snapshot.operators[name], snapshot.time_s) for name, target in plan.targets.items()
+        active, passed_s = snapshot.loads.replicas, self._passed_s(snapshot.time_s)
+        held = {
+            name: active[name]
+            for name, wanted in plan.replicas.items()
+            if name in passed_s and wanted != active[name] and passed_s[name] < self._wait_s(wanted < active[name])
         }
-        return replace(plan, targets=targets)
+        return plan.limited(held, lambda name: self._why(plan.replicas[name] < held[name], passed_s[name]))
 
     def _look(self, snapshot: Snapshot) -> None:
         before_s = snapshot.time_s if self._time_s is None else min(self._time_s, snapshot.time_s)
-        changed_s = {}
-        for name, load in snapshot.operators.items():
-            if self._seen.get(name, load.replicas) != load.replicas:
-                changed_s[name] = before_s
-            elif name in self._changed_s:
-                changed_s[name] = min(self._changed_s[name], snapshot.time_s)
-        self._changed_s = changed_s
-        self._seen = {name: load.replicas for name, load in snapshot.operators.items()}
-        self._time_s = snapshot.time_s
+        now, seen = snapshot.loads.replicas, self._seen
+        changed_s = {name: min(at_s, snapshot.time_s) for name, at_s in self._changed_s.items() if name in now}
+        changed_s |= {name: before_s for name, count in now.items() if seen.get(name, count) != count}
+        self._changed_s, self._seen, self._time_s = changed_s, now, snapshot.time_s
 
-    def _hold(self, target: Target, load: OperatorLoad, time_s: float) -> Target:
-        changed_s = self._changed_s.get(load.name)
-        if changed_s is None or target.replicas == load.replicas:
-            return target
-        down = target.replicas < load.replicas
-        wait_s = self.scale_in_s if down else self.scale_out_s
-        passed_s = time_s - changed_s
-        if passed_s >= wait_s:
-            return target
+    def _passed_s(self, time_s: float) -> dict[str, float]:
+        return {name: time_s - changed_s for name, changed_s in self._changed_s.items()}
+
+    def _wait_s(self, down: bool) -> float:
+        return self.scale_in_s if down else self.scale_out_s
+
+    def _why(self, down: bool, passed_s: float) -> str:
         what = "scale-in" if down else "scale-out"
-        return target.limited(
-            load.replicas, f"{what} waits until {wait_s:g} s after the last change, {passed_s:.4g} s ago"
-        )
+        return f"{what} waits until {self._wait_s(down):g} s after the last change, {passed_s:.4g} s ago"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from penstock.common.checks import positive
 from penstock.forecast.base import Forecast
 from penstock.metrics.snapshot import OperatorLoad, Snapshot
-from penstock.policy.base import Plan, Policy, Target, initial_replicas
+from penstock.policy.base import Plan, Policy, SizesWorkers, Supply, Target, initial_replicas, inside
 
 _ROUNDING = 1e-9
 
@@ -19,7 +20,8 @@ class Headroom:
 
     The policy is shown the world as if its own n were at work: so many are active, and they have the busy times and
     queues of all. Else one that goes by how busy replicas are would take back what it is given beyond its wish, and one
-    that keeps what is there would be given more each time.
+    that keeps what is there would be given more each time. Of a policy that also sizes workers, the slots that it asks
+    for replicas are as many times more.
 
     >>> from penstock.policy.static import Static
     >>> from penstock.testing.loads import load, snapshot
@@ -32,6 +34,9 @@ class Headroom:
         self.factor = positive("guard 'headroom'", "factor", factor)
         self.own_windows = getattr(policy, "own_windows", False)
         self._wanted: dict[str, int] = {}
+        sizes = next((one for one in inside(policy) if isinstance(one, SizesWorkers)), None)
+        if sizes is not None:  # else this must not look like one that does
+            self.slots_ahead = partial(self._slots_ahead, sizes)
 
     def __repr__(self) -> str:
         return f"Headroom({self.policy!r}, {self.factor:g})"
@@ -47,6 +52,15 @@ class Headroom:
         plan = self.policy.plan(replace(snapshot, operators=shown), forecast)
         self._wanted = plan.replicas
         return replace(plan, targets={name: self._raised(target) for name, target in plan.targets.items()})
+
+    def _slots_ahead(self, sizes: SizesWorkers, supply: Supply) -> tuple[int, str] | None:
+        """The wrapped policy's slots with their headroom; the seats of others stay as many."""
+        found = sizes.slots_ahead(supply)
+        if found is None:
+            return None
+        slots, why = found
+        more = supply.seats + self._more(slots - supply.seats)
+        return more, why if more == slots else f"{why}; {self.factor:g} × {slots - supply.seats}"
 
     def _raised(self, target: Target) -> Target:
         count = self._more(target.replicas)

@@ -3,7 +3,7 @@
 import { count, duration, milliseconds, percent, rate, short } from "./words.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const BOX = { width: 212, height: 108 };
+const BOX = { width: 212, height: 126 };
 const GAP = { x: 32, y: 14 };
 const NARROW = 640;
 const ARCS = 34; // room for edges beside the boxes, where these stand below each other
@@ -81,6 +81,9 @@ function where(one) {
   return one.backlog ? "on its way" : "nothing waits";
 }
 
+// Not measured: what its backlog takes, and its execution time.
+const latency = (one) => milliseconds(one.latency_s === null ? null : 1000 * one.latency_s);
+
 // The texts of an operator's box: where, what, and how they look.
 function lines(one, box) {
   const right = { "text-anchor": "end" };
@@ -95,7 +98,8 @@ function lines(one, box) {
     [14, 60, `backlog ${count(one.backlog)}`, {}],
     [box - 10, 60, one.backlog ? waits : "", right],
     [14, 78, where(one), { class: "soft" }],
-    [box - 10, 98, `busy ${percent(one.busy_share)}`, right],
+    [14, 96, `latency ≈ ${latency(one)}, estimated`, { class: "soft" }],
+    [box - 10, 116, `busy ${percent(one.busy_share)}`, right],
   ];
 }
 
@@ -113,7 +117,7 @@ function sourceLines(name, source) {
 function describe(one) {
   const trouble = one.trouble.why.length ? one.trouble.why.join("; ") : "calm";
   return `${one.operator}: ${one.replicas} of ${one.pool} replicas, receives ${rate(one.received_rate)}, ` +
-    `processes ${rate(one.processed_rate)}, backlog ${count(one.backlog)}, busy ${percent(one.busy_share)}; ${trouble}`;
+    `processes ${rate(one.processed_rate)}, backlog ${count(one.backlog)}, latency about ${latency(one)} as estimated, busy ${percent(one.busy_share)}; ${trouble}`;
 }
 
 function box(name, place, width, operator) {
@@ -124,8 +128,8 @@ function box(name, place, width, operator) {
     group.setAttribute("tabindex", 0);
     group.setAttribute("role", "button");
     group.append(svg("title"));
-    group.append(svg("rect", { class: "trough", x: 14, y: 90, width: width - 108, height: 7, rx: 3.5 }));
-    group.append(svg("rect", { class: "busy", x: 14, y: 90, width: 0, height: 7, rx: 3.5 }));
+    group.append(svg("rect", { class: "trough", x: 14, y: 108, width: width - 108, height: 7, rx: 3.5 }));
+    group.append(svg("rect", { class: "busy", x: 14, y: 108, width: 0, height: 7, rx: 3.5 }));
   }
   return group;
 }

@@ -42,6 +42,14 @@ const charts = [
     { name: "late_percent", label: "late", colour: "bad" },
     { name: "promised_percent", label: "promised", colour: "grey", dash: [4, 4], aside: true },
   ], { value: share, axis: (value) => `${count(value)} %` }],
+  ["Replicas beside what came", [
+    { name: "too_many", label: "too many", colour: "blue", step: true },
+    { name: "too_few", label: "too few", colour: "bad", step: true },
+  ], plain],
+  ["Forecast off by", [
+    { name: "forecast_percent", label: "forecast", colour: "purple" },
+    { name: "naive_percent", label: "last rate", colour: "grey", dash: [4, 4] },
+  ], { value: share, axis: (value) => `${count(value)} %` }],
   ["Dropped", [{ name: "dropped", label: "dropped", colour: "bad" }], perSecond],
 ].map(([title, lines, format]) => new Chart(byId("charts"), title, lines, format, pickTime));
 const ofOperator = [

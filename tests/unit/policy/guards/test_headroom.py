@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InputError
-from penstock.policy.base import Plan, Target, initial_replicas
+from penstock.policy.base import Plan, SizesWorkers, Supply, Target, initial_replicas, inside
 from penstock.policy.ds2 import Ds2
 from penstock.policy.guards import Headroom, guarded
 from penstock.policy.incremental import Incremental
@@ -67,6 +69,26 @@ def test_it_begins_with_its_headroom_and_says_why():
 def test_a_factor_of_1_changes_nothing():
     seen = snapshot({"in": 500}, [load("clean", {"in": 500}, replicas=3, execution_time_s=0.02)], td_s=5.0)
     assert Headroom(Psps(), 1.0).plan(seen) == Psps().plan(seen)
+
+
+class Sizes(Keeps):
+    """Wants ten slots for replicas, beside those of sources."""
+
+    def slots_ahead(self, supply):
+        return supply.seats + 10, "ten are wanted"
+
+
+def test_slots_that_workers_are_to_have_grow_by_the_factor_as_well():
+    """Replicas were multiplied and the slots for them were not, so on workers every headroom came to the same."""
+    policy = guarded(Headroom(Sizes(), 2.2))
+    first = next(one for one in inside(pickle.loads(pickle.dumps(policy))) if isinstance(one, SizesWorkers))
+    supply = Supply(slots=4, joining_s=60.0, seats=2)
+    assert first.slots_ahead(supply) == (24, "ten are wanted; 2.2 × 10")
+    assert Headroom(Sizes(), 1.0).slots_ahead(supply) == (12, "ten are wanted")
+
+
+def test_who_does_not_size_workers_does_not_with_headroom():
+    assert not isinstance(Headroom(Psps(), 2.0), SizesWorkers)
 
 
 @given(
