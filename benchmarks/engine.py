@@ -1,6 +1,7 @@
 """The engine beside plain Structured Streaming: latency, rate, cost, idle cost, pauses; one run, medians of rounds.
 
     python benchmarks/engine.py --rounds 3 --json engine.json
+    python benchmarks/engine.py --pull      # also pull beside shuffle, at 5, 200 and 2,000 events/s and the most
 
 A chain of four trivial Python operators, pool 4, 2 active each: in real-time mode, and as one plain query with the same
 four functions in `mapInArrow` and a `repartition` between them. Rounds alternate between the systems, so that what else
@@ -20,12 +21,18 @@ from rounds import Figures, Scenario, measure, play, write
 
 SCENARIOS = Path(__file__).with_name("engine_scenarios.py")
 SYSTEMS = ("realtime", "plain")
+BINDINGS = ("shuffle", "pull")  # early, and late
+RATES = ("5", "200", "2000")
+EVENTS = "600000"
 
 
-def plan(rounds: int) -> list[Scenario]:
+def plan(rounds: int, pull: bool = False) -> list[Scenario]:
     """Every scenario of every round, alternating."""
     once: list[Scenario] = [("latency", system) for system in SYSTEMS]
     once += [("latency", "realtime", "5"), *[("rate", system) for system in SYSTEMS]]
+    if pull:
+        once += [("latency", "realtime", rate, grouping) for rate in RATES for grouping in BINDINGS]
+        once += [("rate", "realtime", EVENTS, grouping) for grouping in BINDINGS]
     rare: list[Scenario] = [
         ("idle", "1"),
         ("idle", "9"),
@@ -39,10 +46,13 @@ def plan(rounds: int) -> list[Scenario]:
 def main() -> None:
     arguments = argparse.ArgumentParser(description="The engine beside plain Structured Streaming.")
     arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--pull", action="store_true", help="also the grouping pull, beside shuffle")
     arguments.add_argument("--json", type=Path, help="also write the result here")
     options = arguments.parse_args()
-    result = play(plan(options.rounds), partial(measure, SCENARIOS))
+    result = play(plan(options.rounds, options.pull), partial(measure, SCENARIOS))
     tell(result)
+    if options.pull:
+        Console().print(bindings(result))
     write(result, options.json)
 
 
@@ -84,6 +94,19 @@ def tell(result: dict[str, Figures]) -> None:
         f"an activated replica is at work after {at_work['at_work_s']:.2f} s; longest pause of the other: "
         f"{at_work['longest_pause_around_s']:.3f} s around it, {at_work['longest_pause_before_s']:.3f} s before"
     )
+
+
+def bindings(result: dict[str, Figures]) -> Table:
+    """What it makes to bind events late: latency at each rate, and the highest rate."""
+    table = Table(title="events bound early and late, four trivial operators; medians")
+    for name in ("grouping", *(f"p50, p99 ms at {rate}/s" for rate in RATES), "events/s at most", "rate to shuffle"):
+        table.add_column(name, justify="left" if name == "grouping" else "right")
+    most = {grouping: result[f"rate realtime {EVENTS} {grouping}"]["rate"] for grouping in BINDINGS}
+    for grouping in BINDINGS:
+        times = [result[f"latency realtime {rate} {grouping}"] for rate in RATES]
+        shown = [f"{one['p50']:.0f}, {one['p99']:.0f}" for one in times]
+        table.add_row(grouping, *shown, f"{most[grouping]:,.0f}", f"{most[grouping] / most[BINDINGS[0]]:.2f}×")
+    return table
 
 
 if __name__ == "__main__":

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from experiments.figures import FOUR
+from penstock.forecast.recurrent import installed
 from penstock.policy.registry import POLICIES
 from penstock.simulator import Cluster, Contest, Plant, Scenario
 
+FIGURE = re.compile(r"\[(\w+): ([^\]]+)\]")  # in a finding: what a case came to
 WAITED_FOR = " is not there yet"
 NEAR = 0.01  # figures that differ by less, relative to the larger, are the same
 
@@ -38,11 +41,14 @@ class Case:
     settle_s: float = 0.0  # for so long after a change nothing is measured and nothing decided
     r_over: int | None = None  # where the paper sets more than the peak needs
     paper: Mapping[str, float] = field(default_factory=dict, compare=False)
+    trained: bool = False  # a BiGRU, trained on what came before the input, takes the place of its forecaster
 
     @property
     def missing(self) -> str | None:
         """Why it cannot be played yet, if so."""
         name = self.policy.partition(":")[0]
+        if self.trained and not installed():
+            return "needs the extra 'deep'"
         return None if name in POLICIES.names else f"policy {name!r}{WAITED_FOR}"
 
     def changed(self, **values: Any) -> Case:
@@ -61,6 +67,8 @@ class Case:
         scenario = self.scenario
         parts = ((scenario, Scenario(scenario.name)), (scenario.plant, Plant()), (scenario.contest, Contest()))
         shown = {"app": scenario.name, "input": self.input, "settle_s": self.settle_s, "r_over": self.r_over}
+        if self.trained:
+            shown["trained"] = True
         for part, usual in (*parts, (scenario.cluster, Cluster())):
             for one in fields(part):
                 value = getattr(part, one.name)
@@ -93,7 +101,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Direction:
-    """What a paper's figures say; it holds if all claims do. `why` tells what was found where it does not."""
+    """What a paper's figures say; it holds if all claims do. `why` tells what was found where it does not.
+
+    In it `[metric: label]` stands for the figure that a case came to in this run.
+    """
 
     name: str
     claims: tuple[Claim, ...]
@@ -121,6 +132,8 @@ class Experiment:
     def __post_init__(self) -> None:
         labels = [case.label for case in self.cases]
         named = [label for one in self.directions for claim in one.claims for label in (claim.less, claim.more)]
+        reasons = [*self.reasons.values(), *(one.why for one in self.directions)]
+        named += [label for text in reasons for _, label in FIGURE.findall(text)]
         unknown = [label for label in named if label not in labels]
         if unknown or len(set(labels)) < len(labels):
             raise ValueError(f"{self.name}: labels must be unique and claims name them; got {labels} and {unknown}")

@@ -37,6 +37,7 @@ class Input:
     file: str | None = None
     prepare: Callable[[Trace], Trace] = lambda trace: trace
     how: str = ""  # what `prepare` does, in words
+    before: Callable[[Trace], Trace] | None = None  # what of it comes before that, to train on
 
     def real(self, data: Path | None) -> Path | None:
         """The real trace's file, where there is one."""
@@ -51,6 +52,7 @@ def _spikes(noise: float) -> Callable[[int], Trace]:
     return make
 
 
+ANOTHER = 1000  # seeds further is another input of the same kind
 TWITTER = "twitter_stream_sample_2021_burst_1s.csv"
 
 INPUTS = {
@@ -83,6 +85,7 @@ INPUTS = {
         "bgelasor_periodic_300s.csv",
         lambda trace: trace.window(50 * DAY_S, 60 * DAY_S).compressed(60.0),
         "days 50 to 60, played 60 times as fast",
+        before=lambda trace: trace.window(30 * DAY_S, 50 * DAY_S).compressed(60.0),
     ),
     "fluctuating": Input(
         lambda seed: fluctuating(mean=1.0, duration_s=14_400.0, step_s=10.0, seed=seed),
@@ -90,6 +93,7 @@ INPUTS = {
         "bgelasor_fluctuate_600s.csv",
         lambda trace: trace.window(50 * DAY_S, 60 * DAY_S).compressed(60.0),
         "days 50 to 60, played 60 times as fast",
+        before=lambda trace: trace.window(30 * DAY_S, 50 * DAY_S).compressed(60.0),
     ),
 }
 
@@ -104,6 +108,22 @@ def trace_for(name: str, seed: int, data: Path | None) -> Trace:
     path = found.real(data)
     trace = found.prepare(load_trace(path)) if path else found.make(seed)
     return trace if found.peak is None else trace.scaled(found.peak * trace.mean / trace.peak)
+
+
+def earlier_trace(name: str, seed: int, data: Path | None) -> Trace:
+    """What to train on for the input of that name, in the same scale: of the real trace, or made with another seed.
+
+    >>> earlier_trace("periodic", 0, data=None) == trace_for("periodic", 0, data=None)
+    False
+    """
+    found = INPUTS[one_of("input", name, INPUTS)]
+    path = found.real(data)
+    if path and found.before:
+        whole = load_trace(path)
+        played, earlier = found.prepare(whole), found.before(whole)
+    else:
+        played, earlier = found.make(seed), found.make(seed + ANOTHER)
+    return earlier if found.peak is None else earlier.scaled(found.peak * earlier.mean / played.peak)
 
 
 def origin_of(name: str, data: Path | None) -> str:

@@ -12,6 +12,7 @@ from experiments.experiment import Case, Experiment
 from experiments.figures import Measured, figures_of, measured
 from experiments.inputs import trace_for
 from experiments.settled import Settled
+from experiments.trained import driven
 from penstock.errors import PenstockError
 from penstock.policy.base import Policy
 from penstock.policy.guards import guarded
@@ -50,20 +51,24 @@ class Outcome:
 
 
 def play(job: Job, data: Path | None) -> Played:
-    """Run one simulation; `learning` is trained on the same stream beforehand, as in the DABS paper."""
-    case = job.case
+    """Run one simulation."""
     try:
-        prepared = prepare(scenario_of(job, data))
-        forecaster = prepared.scenario.contest.forecaster
-        policy = policy_for(case.policy, workload=prepared.workload, forecaster=forecaster)
-        if isinstance(policy, Learning):
-            for _ in range(LESSONS):
-                run.play(prepared, _guarded(policy, case))
-            policy.train = False
-        result = run.play(prepared, _guarded(policy, case))
+        with driven(job.case, scenario_of(job, data), job.seed, data) as scenario:
+            return Played(job, _figures(job.case, scenario))
     except PenstockError as error:
         return Played(job, failure=str(error))
-    return Played(job, figures_of(result, prepared.trace.duration_s, case.r_over))
+
+
+def _figures(case: Case, scenario: Scenario) -> dict[str, float]:
+    """What it comes to; `learning` is trained on the same stream beforehand, as in the DABS paper."""
+    prepared = prepare(scenario)
+    policy = policy_for(case.policy, workload=prepared.workload, forecaster=scenario.contest.forecaster)
+    if isinstance(policy, Learning):
+        for _ in range(LESSONS):
+            run.play(prepared, _guarded(policy, case))
+        policy.train = False
+    result = run.play(prepared, _guarded(policy, case))
+    return figures_of(result, prepared.trace.duration_s, case.r_over)
 
 
 def scenario_of(job: Job, data: Path | None) -> Scenario:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from experiments.experiment import Claim, Direction, Experiment, near
+from experiments.experiment import FIGURE, Claim, Direction, Experiment, near
 from experiments.figures import METRICS, Measured
 from experiments.runner import Outcome
 from penstock.report.text import ABSENT
@@ -39,7 +40,7 @@ def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Ver
             continue
         where = claim.less if claim.more == experiment.cases[0].label else claim.more
         why = experiment.reasons.get(f"{claim.metric} {where}", experiment.reasons.get(claim.metric, NOT_LOOKED_INTO))
-        found.append(Verdict(experiment.name, str(claim), False, _figures([claim], outcomes), why))
+        found.append(Verdict(experiment.name, str(claim), False, _figures([claim], outcomes), told(why, outcomes)))
     return found
 
 
@@ -50,12 +51,23 @@ def _verdict(experiment: Experiment, direction: Direction, outcomes: Sequence[Ou
     if holds is None:
         sentence = "; ".join(dict.fromkeys(_missing(direction.claims, outcomes)))
     elif not holds:
-        sentence = direction.why or NOT_LOOKED_INTO
+        sentence = told(direction.why, outcomes) or NOT_LOOKED_INTO
     elif any(gap.mean <= gap.spread for gap in known):
-        sentence = f"{BARELY}: {direction.why}" if direction.why else BARELY
+        sentence = f"{BARELY}: {told(direction.why, outcomes)}" if direction.why else BARELY
     else:
         sentence = "as in the paper"
     return Verdict(experiment.name, direction.name, holds, _figures(direction.claims, outcomes), sentence)
+
+
+def told(why: str, outcomes: Sequence[Outcome]) -> str:
+    """A finding with the figures of the run, where `[metric: label]` stands for one."""
+    known = {one.case.label: one.figures for one in outcomes}
+
+    def figure(found: re.Match[str]) -> str:
+        measured = known.get(found[2], {}).get(found[1])
+        return METRICS[found[1]].shown(measured.mean) if measured else ABSENT
+
+    return FIGURE.sub(figure, why)
 
 
 def _gap(claim: Claim, outcomes: Sequence[Outcome]) -> Measured | None:

@@ -32,7 +32,9 @@ class Penstock:
     what came is played under 455 rules (h, k, φ), each with a queue of its own, on a fluid copy of the topology, with a
     memory of about an hour. Of the rules that kept 0.6 of the promise the cheapest is used, and kept as long as it is
     within 2 % of the cheapest. The rule without headroom is `psps` with `predecessor_backlog`, and no rule is below
-    it. Before anything is known, made bursts are played, and a quarter of each pool is active.
+    it. Before anything is known, made bursts are played, and a quarter of each pool is active. Where no rule keeps the
+    promise, an operator gets no more than the largest rate so far needs, as if it had been sized for that peak, or what
+    `psps` with `predecessor_backlog` wants.
 
     Where keys are not even, a keyed operator gets what its busiest replica needs, at most twice of what even keys need.
 
@@ -58,6 +60,7 @@ class Penstock:
         self._shares = Shares()
         self._skew = Skew()
         self._mix: dict[str, float] = {}  # of what entered last, the part of each source
+        self._peak = 0.0  # the largest rate so far
         self._past: Past | None = None  # at the interval's length
         self._workers: WorkersPast | None = None  # where somebody asks for slots
         self._now: _Now | None = None  # what the last plan was made for
@@ -75,6 +78,8 @@ class Penstock:
         rate, over_s = sum(rates.values()), horizon_s(snapshot.td_s)
         if rate > 0:
             self._mix = {source: one / rate for source, one in rates.items()}
+        if not snapshot.incomplete:
+            self._peak = max(self._peak, rate)
         past = self._past_at(over_s)
         copy = copied(snapshot, propagate(self._mix, edges), hot)
         if copy is not None:
@@ -84,12 +89,12 @@ class Penstock:
         own = {name: movable(load, over_s) for name, load in snapshot.operators.items()}
         waiting, why = propagate(own, edges), past.why()
         self._now = None if copy is None else _Now(snapshot, rate, copy, waiting)
+        if size > 0 and past.verdict is not None and not past.verdict.kept:
+            new = _within(new, waiting, rate / size, self._peak / size)
         targets = {}
         for name, load in snapshot.operators.items():
             expected = Expected(new[name], waiting[name], size * over_s, load.backlog - own[name])
-            target = expected.target(load, over_s)
-            if name in hot:
-                target = _uneven(target, load, over_s, hot[name])
+            target = _sized(expected, load, over_s, hot.get(name))
             target = Target(target.replicas, f"{target.reason}; {why}", target.expected)
             targets[name] = _trusted(target, load) if snapshot.incomplete else target
         return Plan(targets)
@@ -128,6 +133,23 @@ class _Now:
         times_s = {name: load.execution_time_s or 0.0 for name, load in self.snapshot.operators.items()}
         work_s = sum(count * times_s[name] for name, count in self.waiting.items() if name in times_s)
         return work_s / float(self.copy.work_s.sum())
+
+
+def _within(new: Mapping[str, float], waiting: Mapping[str, float], last: float, peak: float) -> dict[str, float]:
+    """New events to expect where no rule keeps the promise: with what waits, no more than come at the largest rate.
+
+    At least those of the last rate count. `last` and `peak` are these rates over the one that `new` is for.
+
+    >>> _within({"clean": 600.0, "store": 600.0}, {"clean": 50.0, "store": 400.0}, 1 / 3, 2 / 3)
+    {'clean': 350.0, 'store': 200.0}
+    """
+    return {name: min(n, max(last * n, peak * n - waiting.get(name, 0.0))) for name, n in new.items()}
+
+
+def _sized(expected: Expected, load: OperatorLoad, over_s: float, hot: float | None) -> Target:
+    """Replicas for what is expected, by the busiest replica where keys are not even."""
+    target = expected.target(load, over_s)
+    return target if hot is None else _uneven(target, load, over_s, hot)
 
 
 def _uneven(target: Target, load: OperatorLoad, over_s: float, hot: float) -> Target:

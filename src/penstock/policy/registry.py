@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from penstock.common.named import Named
+from penstock.errors import InputError
 from penstock.policy.autoscale_plus import AutoscalePlus
-from penstock.policy.base import Policy
+from penstock.policy.base import Policy, name_of
 from penstock.policy.cba import Cba
 from penstock.policy.ds2 import Ds2
 from penstock.policy.dstream import DStream
+from penstock.policy.dynamic_allocation import DynamicAllocation
 from penstock.policy.flink import make_flink
+from penstock.policy.guards.canary import MINUTES, Canary, parse_canary
+from penstock.policy.guards.shadow import Shadow
 from penstock.policy.incremental import Incremental
 from penstock.policy.keda import Keda
 from penstock.policy.learning import Learning
@@ -42,6 +46,7 @@ POLICIES.register("ds2", Ds2)
 POLICIES.register("flink", make_flink, first="settings")
 POLICIES.register("keda", Keda, first="seconds")
 POLICIES.register("dstream", DStream, first="every_s")
+POLICIES.register("dynamic_allocation", DynamicAllocation)
 
 
 def make_policy(spec: str, **options: object) -> Policy:
@@ -80,3 +85,28 @@ def policy_for(
     told = {"workload": workload} if workload is not None and takes_workload else {}
     asked: dict[str, object] = {"use_forecast": True} if forecaster is not None else {}
     return POLICIES.make(spec, {**asked, **(promise or {})}, **told)
+
+
+def beside(
+    policy: str | Policy,
+    make: Callable[[str | Policy], Policy],
+    promise: Mapping[str, float],
+    *,
+    shadow: str | Policy | None = None,
+    canary: str | Policy | None = None,
+) -> Policy:
+    """The policy, with another in its shadow, or a canary; `make` makes one of its name.
+
+    >>> beside("psps", make_policy, {"late": 0.01, "target_ms": 500.0}, canary="static:1,minutes=5").names
+    ('psps', 'static:1')
+    """
+    if shadow is not None and canary is not None:
+        raise InputError("give one of shadow and canary: a canary decides in the shadow at first")
+    if shadow is None and canary is None:
+        return make(policy)
+    if shadow is not None:
+        names = name_of(policy), name_of(shadow)
+        return Shadow(make(policy), make(shadow), target_ms=promise["target_ms"], names=names)
+    assert canary is not None
+    other, minutes = parse_canary(canary) if isinstance(canary, str) else (canary, MINUTES)
+    return Canary(make(policy), make(other), minutes=minutes, **promise, names=(name_of(policy), name_of(other)))

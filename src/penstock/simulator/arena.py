@@ -15,12 +15,16 @@ from penstock.policy.registry import POLICIES
 from penstock.simulator.hindsight import hindsight
 from penstock.simulator.parallel import done, made_once
 from penstock.simulator.prepare import Prepared, prepare
-from penstock.simulator.result import ON_TIME, SimulationResult
+from penstock.simulator.result import SimulationResult
 from penstock.simulator.run import ORACLE, freed, made_policy, play
 from penstock.simulator.scenario import Scenario
 from penstock.simulator.store import kept_in
 
-VARIANTS = {"static": ("static:mean", "static:peak"), "flink": ("flink", "flink:short")}
+VARIANTS: dict[str, tuple[str, ...]] = {
+    "static": ("static:mean", "static:peak"),
+    "flink": ("flink", "flink:short"),
+    "dynamic_allocation": (),  # replicas as `psps` has them: of interest where there are workers
+}
 
 Watch = Callable[[str, float, float], None]  # policy, time simulated, time at which input ends
 Placed = tuple[int, str | Policy]  # a policy with its place among all
@@ -84,7 +88,7 @@ class Arena:
         work where nothing is stored.
         """
         played = self._in_parts(jobs, watch) if jobs > 1 and store is None else self._here(store, watch)
-        least_s = hindsight(self.prepared, late=1 - ON_TIME)
+        least_s = hindsight(self.prepared, late=self.scenario.contest.late)
         best, *results = played
         return [_beside(one, best.replica_seconds, least_s) for one in results]
 

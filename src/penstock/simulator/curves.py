@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from penstock.simulator.run import ORACLE
@@ -58,6 +58,7 @@ class SweepResult:
     late: float
     bound: Mapping[str, float]  # by trace: what none can do without that keeps the promise; the mean over seeds
     points: Sequence[Point]
+    bounds: Mapping[tuple[str, int], float] = field(default_factory=dict)  # by trace and seed, where seeds differ
 
     @property
     def traces(self) -> list[str]:
@@ -108,7 +109,7 @@ class SweepResult:
 
     def _setting(self, policy: str, factor: float, points: Sequence[Point]) -> Setting:
         late = sum(one.late for one in points) / len(points)
-        costs = [one.replica_seconds / self.bound[one.trace] for one in points]
+        costs = [one.replica_seconds / self.bounds.get((one.trace, one.seed), self.bound[one.trace]) for one in points]
         return Setting(policy, factor, late, geometric_mean(costs))
 
 

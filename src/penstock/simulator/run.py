@@ -21,7 +21,7 @@ from penstock.metrics.utilisation import MEASURES
 from penstock.policy.base import Policy, initial_replicas, name_of
 from penstock.policy.guards import Bounded, Headroom, guarded
 from penstock.policy.guards.calendar import parse_calendar
-from penstock.policy.registry import policy_for
+from penstock.policy.registry import beside, policy_for
 from penstock.simulator.history import History
 from penstock.simulator.plant.cluster import SimulatedCluster, deployed_policy
 from penstock.simulator.plant.plant import SimulatedPlant
@@ -68,11 +68,16 @@ def simulate(
 def made_policy(policy: str | Policy, prepared: Prepared, headroom: float = 1.0) -> Policy:
     """The policy, made by its name or as it is, within the guards of the contest; the oracle only within the pools."""
     contest, oracle = prepared.scenario.contest, policy == ORACLE
-    if isinstance(policy, str):
-        promise = {"late": contest.late, "target_ms": 1000 * contest.target_s}
-        policy = policy_for(policy, workload=prepared.workload, forecaster=contest.forecaster, promise=promise)
+    promise = {"late": contest.late, "target_ms": 1000 * contest.target_s}
+
+    def make(one: str | Policy) -> Policy:
+        if not isinstance(one, str):
+            return one
+        return policy_for(one, workload=prepared.workload, forecaster=contest.forecaster, promise=promise)
+
     if oracle:
-        return Bounded(policy)
+        return Bounded(make(policy))
+    policy = beside(policy, make, promise, shadow=contest.shadow, canary=contest.canary)
     pools = {name: one.operator.pool for name, one in prepared.model.operators.items()}
     return guarded(
         policy if headroom == 1.0 else Headroom(policy, headroom),
@@ -120,7 +125,8 @@ def play(
         if progress is not None:
             progress(min(run.plant.now_s, run.plant.end_s), run.plant.end_s)
     result = summarised(name, run.plant, run.history, prepared.r_over, wall_s=time.perf_counter() - started)
-    result = replace(result, forecaster=run.forecaster)
+    late, deciders = prepared.scenario.contest.late, tuple(run.deciders)
+    result = replace(result, forecaster=run.forecaster, late=late, deciders=deciders)
     return with_workers(result, run.cluster.spent(), run.cluster.most) if run.cluster else result
 
 
@@ -172,6 +178,7 @@ class _Run:
         self._due_s = self.plant.now_s
         self._place()
         self.history = History(list(prepared.model.operators), self.plant)
+        self.deciders: list[str] = []
         self._left, self._moved_s = 0, self.plant.now_s  # source events gone, and since when no more
 
     def _begin(self, prepared: Prepared, policy: Policy) -> None:
@@ -212,6 +219,7 @@ class _Run:
         plant.settle_changes()
         self._place()
         self.history.add(plant, before, _changed(step), step.levels)
+        self.deciders += _decider(step)
         if plant.now_s <= plant.end_s or plant.out + plant.failed > self._left:
             self._left, self._moved_s = plant.out + plant.failed, plant.now_s
 
@@ -239,4 +247,10 @@ def _rules(prepared: Prepared) -> IntervalRules:
 
 
 def _changed(step: Step) -> list[str]:
-    return [one.operator for one in step.decisions if one.changed and one.operator not in step.not_executed]
+    return [one.operator for one in step.changes if one.operator not in step.not_executed]
+
+
+def _decider(step: Step) -> list[str]:
+    """Who decides from now on, if that is to be known."""
+    beside = step.plan.beside if step.plan else None
+    return [f"{step.time_s:g} s: {beside.policy} {beside.why}"] if beside and beside.why else []

@@ -116,13 +116,15 @@ class Contest:
 
     td_s: float = option(DEFAULT_TD_S, "Length of the control interval, seconds.", above=0)
     target_s: float = option(2.0, "An event that takes longer is late, ms.", above=0, ms=True)
-    late: float = option(0.01, "The share of events that penstock lets be late.", above=0)
+    late: float = option(0.01, "The promise: the share of events that may be late.", above=0)
     forecaster: str | None = option(
         None, "Size for its forecast: auto, holt_winters, drift:5, trained:folder=models, …"
     )
     slots: int | None = option(None, "Replicas that all operators may have together.", whole=1)
     cooldown_s: float = option(0.0, "Seconds an operator must wait to shrink after a change.", least=0)
     calendar: str | None = option(None, "Known events: 'freeze mon-fri 08:00-10:00 Europe/Zurich; least clean=4 …'.")
+    shadow: str | None = option(None, "A policy that decides beside the first: kept and scored, never carried out.")
+    canary: str | None = option(None, "A policy that takes over once it is better: psps:minutes=10; taken back if not.")
     begins: str | None = option(None, "When the trace begins, for --calendar: 2026-01-01T00:00+01:00.")
     balance_by: str = option(
         "booked", "What load_balancing looks at: booked, or used as in the paper.", known=tuple(MEASURES)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from penstock.control.ports import Records
 from penstock.metrics.rows import IntervalRecord, PromiseRow, RunRow
+from penstock.metrics.scores import Scored
 from penstock.metrics.store import Store
 from penstock.simulator.scenario import Scenario
 from penstock.workload import DAY_S
@@ -36,6 +37,7 @@ class _Runs:
     def keep(self, policy: str) -> Records:
         """Where the intervals of this policy go."""
         now, scenario = datetime.now(UTC), self._scenario
+        promise = PromiseRow(late=scenario.contest.late, target_ms=1000 * scenario.contest.target_s)
         run = f"{scenario.name}-{policy}-{now:%Y%m%d-%H%M%S.%f}"
         self._store.start_run(
             RunRow(
@@ -46,9 +48,9 @@ class _Runs:
                 started_at=now.isoformat(),
                 settings=_settings(scenario),
             ),
-            PromiseRow(late=scenario.contest.late, target_ms=1000 * scenario.contest.target_s),
+            promise,
         )
-        self._kept.append(_Kept(self._store, run))
+        self._kept.append(_Kept(self._store, run, Scored(policy, promise)))
         return self._kept[-1]
 
     def close(self) -> None:
@@ -73,10 +75,11 @@ def _settings(scenario: Scenario) -> dict[str, object]:
 class _Kept:
     """Writes each interval at once: a simulation waits for nothing else."""
 
-    def __init__(self, store: Store, run: str) -> None:
+    def __init__(self, store: Store, run: str, scored: Scored) -> None:
         self.run = run
         self._store = store
+        self._scored = scored
 
     def record(self, record: IntervalRecord) -> None:
         """Keep one interval."""
-        self._store.write(self.run, record)
+        self._store.write(self.run, self._scored.after(record))

@@ -29,7 +29,7 @@ _SAID = ("topology", "trace", "seed", "plant", "contest", "cluster")  # of a sce
 
 @dataclass(frozen=True)
 class Sweep:
-    """What is swept: scenarios that differ in their trace, policies, headrooms and seeds.
+    """What is swept: scenarios that differ in their trace and its arrivals, policies, headrooms and seeds.
 
     The promise, the share of events that may be late, is that of the scenarios. `seeds`: so many, from that of the
     scenario on. Everything is checked before anything runs. The oracle is beside all others, as it is.
@@ -103,8 +103,9 @@ class Sweep:
         traces, seeds = list(settings["traces"]), settings["seeds"]
         places = {name: place for place, name in enumerate([*traces, *self.named, ORACLE])}
         ordered = sorted(kept.points, key=lambda one: (places[one.trace], one.seed, places[one.policy], one.factor))
-        bounds = {trace: sum(kept.bounds[trace, seed] for seed in seeds) / len(seeds) for trace in traces}
-        return SweepResult(settings, settings["late"], bounds, tuple(ordered))
+        bounds = {(trace, seed): kept.bounds[trace, seed] for trace in traces for seed in seeds}
+        means = {trace: sum(bounds[trace, seed] for seed in seeds) / len(seeds) for trace in traces}
+        return SweepResult(settings, settings["late"], means, tuple(ordered), bounds)
 
     def _tasks(self) -> Iterator[_Task]:
         """One for each trace, seed and policy; those that wait for forecasts first, as they take longest."""
@@ -114,7 +115,7 @@ class Sweep:
             for seed in range(scenario.seed, scenario.seed + self.seeds):
                 for policy in (*slow_first, ORACLE):
                     factors = (1.0,) if policy == ORACLE else tuple(self.factors)
-                    yield _Task(sweep, scenario.changed(seed=seed), policy, factors)
+                    yield _Task(sweep, scenario.changed(seed=seed), policy, factors, tuple(self.named))
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,7 @@ class _Task:
     scenario: Scenario
     policy: str
     factors: tuple[float, ...]
+    policies: tuple[str, ...]  # all of the sweep: what they may ask a forecaster is asked in time
 
     @property
     def trace(self) -> str:
@@ -142,13 +144,12 @@ def _foresees(policy: str, prepared: Prepared) -> bool:
 
 def _played(task: _Task) -> tuple[float | None, list[Point]]:
     """The bound, where the task is the oracle's, and the points."""
-    prepared = made_once((task.sweep, task.trace, task.seed), lambda: prepare(task.scenario))
+    prepared, shared = made_once((task.sweep, task.trace, task.seed), lambda: _made(task))
     if task.policy == ORACLE:
         result = play(freed(prepared), made_policy(ORACLE, prepared), ORACLE)
         point = Point(task.trace, task.seed, ORACLE, 1.0, result.late_ratio, result.replica_seconds)
         return hindsight(prepared, late=prepared.scenario.contest.late), [point]
     points = []
-    shared = SharedForecasts({asks(made_policy(task.policy, prepared))})
     for factor in task.factors:
         result = play(prepared, made_policy(task.policy, prepared, factor), task.policy, shared=shared)
         cost = result.replica_seconds, result.worker_seconds
@@ -156,11 +157,18 @@ def _played(task: _Task) -> tuple[float | None, list[Point]]:
     return None, points
 
 
+def _made(task: _Task) -> tuple[Prepared, SharedForecasts]:
+    """What all tasks of a trace and a seed need, in a process: the scenario, prepared, and forecasts made once."""
+    prepared = prepare(task.scenario)
+    asked = {asks(made_policy(one, prepared)) for one in task.policies if _foresees(one, prepared)}
+    return prepared, SharedForecasts(asked)
+
+
 def _described(scenario: Scenario) -> dict[str, Any]:
     trace = scenario.input
     digest = sha256(trace.rates.tobytes()).hexdigest()[:16]
     numbers = {"duration_s": trace.duration_s, "step_s": trace.step_s, "mean": trace.mean, "peak": trace.peak}
-    return numbers | {"digest": digest}
+    return numbers | {"digest": digest, "arrivals": scenario.arrivals}
 
 
 def _unwatched(there: int, total: int) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+
 import pytest
-from sizing import SLOTS, chosen, in_slots, rows_of
+from sizing import SLOTS, TRACES, Part, chosen, in_slots, kinds, numbers, parts, rows_of
 
 from penstock.simulator.curves import Point, Setting, SweepResult
 
@@ -35,6 +37,51 @@ def test_a_policy_is_judged_where_its_headroom_was_not_chosen() -> None:
     assert (on_a.cost, on_a.best) == pytest.approx((2.0, 1.0))
     assert (on_b.half, on_b.factor, on_b.kept, on_b.missed) == ("B", 1.0, 0, ("t",))
     assert (on_b.cost, on_b.best) == pytest.approx((1.0, 4.0))
+
+
+def test_costs_are_told_beside_the_oracle_and_the_best_headroom_in_hindsight() -> None:
+    """On `t` 2.2 was chosen, where 1.0 would have done; the oracle takes 8, and nobody keeps the promise on `v`."""
+    rows = (
+        ("s", "a", 1.0, 0.5, 10.0), ("s", "a", 2.2, 0.0, 20.0), ("s", "oracle", 1.0, 0.0, 8.0),
+        ("t", "a", 1.0, 0.0, 10.0), ("t", "a", 2.2, 0.0, 22.0), ("t", "oracle", 1.0, 0.0, 8.0),
+        ("u", "a", 1.0, 0.5, 10.0), ("u", "a", 2.2, 0.0, 20.0), ("u", "oracle", 1.0, 0.0, 8.0),
+        ("v", "a", 1.0, 0.5, 10.0), ("v", "a", 2.2, 0.3, 22.0), ("v", "oracle", 1.0, 0.0, 8.0),
+    )  # fmt: skip
+    points = [Point(trace, 0, policy, factor, late, cost) for trace, policy, factor, late, cost in rows]
+    result = SweepResult({"policies": ["a"]}, 0.01, dict.fromkeys("stuv", 5.0), points)
+    _, on_b = rows_of("replicas", result, seen={"t", "s"})
+    assert (on_b.half, on_b.factor, on_b.kept, on_b.traces) == ("B", 2.2, 1, 2)
+    assert (on_b.cost, on_b.oracle) == pytest.approx((4.4, 2.75))
+    assert (on_b.best, on_b.within) == pytest.approx((2.0, 2.2))
+    assert (on_b.seen, on_b.missed) == (("t",), ("v",))
+
+
+def asked(**values: object) -> Namespace:
+    usual = {"policies": "penstock,cba:4,psps", "on_workers": "psps,cba", "td": [1.0, 5.0], "joining": [12.0, 180.0]}
+    return Namespace(**{**usual, "rates": [200.0], "arrivals": ["poisson"], "slow": False, "seconds": None, **values})
+
+
+def test_both_levels_are_played_at_every_interval_rate_and_kind_of_arrivals() -> None:
+    found = parts(asked(rates=numbers("20,200"), arrivals=kinds("poisson, even")))
+    assert len(found) == len({one.file for one in found}) == 2 * 2 * 3 * 2
+    first, *_, last = found
+    assert (first.name, first.policies) == ("replicas, td 1 s, 20/s, poisson", "penstock,psps")
+    assert (last.name, last.policies) == ("workers after 180 s, td 5 s, 200/s, even", "psps,cba")
+    assert parts(asked(slow=True))[0].policies == "penstock,cba:4,psps"
+
+
+def test_traces_are_played_for_several_joining_times() -> None:
+    """They were cut to 900 s, in which workers of three minutes join a few times at most."""
+    lengths = [Part("", 5.0, "", joining_s).seconds(asked()) for joining_s in (None, 12.0, 180.0)]
+    assert lengths == [480.0, 480.0, 1440.0]
+    assert Part("", 5.0, "", 180.0).seconds(asked(seconds=60.0)) == 60.0
+
+
+def test_pools_grow_with_the_rate() -> None:
+    given = asked(pool=64, worker_pool=16, late=0.01, seconds=30.0)
+    trace = next(iter(TRACES))
+    scenario = Part("", 5.0, "psps", 60.0, rate=2000.0, arrivals="even").scenario(trace, given)
+    assert (scenario.pool, scenario.arrivals, scenario.input.mean) == (160, "even", pytest.approx(2000.0))
 
 
 def test_workers_cost_all_their_slots() -> None:

@@ -4,7 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from experiments.experiment import Claim, Direction, Experiment
+from experiments.catalogue import EXPERIMENTS
+from experiments.e2df import PRINTED
+from experiments.experiment import FIGURE, Claim, Direction, Experiment
+from experiments.figures import METRICS
 from experiments.runner import Outcome
 from experiments.verdict import BARELY, NOT_LOOKED_INTO, Verdict, differences, verdicts
 
@@ -74,3 +77,31 @@ def test_what_is_missing_leaves_it_open(outcome: Make) -> None:
     assert (verdict.holds, verdict.sentence) == (None, "policy 'b' is not there yet")
     assert verdict.figures == ("latency, ms: a 5; b –",)
     assert differs == []
+
+
+def test_findings_have_the_figures_of_the_run(outcome: Make) -> None:
+    """They were prose with the figures of an earlier run, which stayed when others came out."""
+    outcomes = [outcome("a", 20, 20, paper=1), outcome("b", 10, 12, paper=2)]
+    verdict, (differs,) = judged(
+        outcomes, why="b takes [latency_ms: b] ms", reasons={"latency_ms": "a takes [latency_ms: a] ms, [late: b] late"}
+    )
+    assert verdict.sentence == "b takes 11 ms"
+    assert differs.sentence == "a takes 20 ms, – late"
+
+
+def test_a_finding_names_cases_that_there_are(outcome: Make) -> None:
+    with pytest.raises(ValueError, match="claims name them"):
+        judged([outcome("a", 20), outcome("b", 10)], why="[latency_ms: c]")
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=lambda one: one.name)
+def test_findings_name_metrics_that_there_are(experiment: Experiment) -> None:
+    texts = [*experiment.reasons.values(), *(one.why for one in experiment.directions)]
+    assert {metric for text in texts for metric, _ in FIGURE.findall(text)} <= METRICS.keys()
+
+
+def test_the_application_manager_as_printed_is_a_case_of_its_own() -> None:
+    cases = EXPERIMENTS["figure-2"].cases
+    rules = {one.label: one.scenario.cluster.application for one in cases if one.policy == "e2df"}
+    assert len(rules) == 3
+    assert [label for label, rule in rules.items() if rule and not rule.second_choice] == [PRINTED]

@@ -6,6 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.metrics.paper import replicas_for
+from penstock.metrics.shares import propagate
 from penstock.policy.guards import guarded
 from penstock.policy.penstock import Penstock
 from penstock.policy.psps import Psps
@@ -68,6 +70,24 @@ def test_incomplete_numbers_never_scale_in_and_bounds_hold(seen):
             assert target.reason
             if one.incomplete:
                 assert target.replicas >= min(active, pool)
+
+
+@given(runs())
+@settings(max_examples=20, deadline=None)
+def test_where_no_rule_keeps_the_promise_it_is_within_the_peak_or_psps(seen):
+    """Never dearer than sized for the largest rate so far, or than `psps` that counts what waits above."""
+    policy, beside = Penstock(late=0.0001), Psps(predecessor_backlog=True)
+    largest = 0.0
+    for one in seen:
+        plan, least = policy.plan(one), beside.plan(one)
+        largest = max(largest, 0.0 if one.incomplete else policy._now.rate if policy._now else 0.0)
+        for name, target in plan.targets.items():
+            load = one.operators[name]
+            if "no rule keeps" not in target.reason or one.incomplete or load.keyed or not load.execution_time_s:
+                continue
+            shares = propagate(policy._mix, policy._shares._known)
+            most = replicas_for(largest * shares[name] * load.execution_time_s)
+            assert target.replicas <= max(most, least.targets[name].replicas)
 
 
 def topology():

@@ -161,6 +161,17 @@ def test_no_run_that_keeps_its_promise_costs_less(rates, times_ms, policy, value
     assert result.replica_seconds >= hindsight(prepare(scenario), late) - 1e-6
 
 
+def test_the_arena_takes_the_bound_of_its_own_promise():
+    """The bound was that of 1 % late, and the target 99 % on time, whatever the contest had promised."""
+    scenario = scenario_of([20.0, 60.0, 150.0, 90.0, 30.0], 40.0, 30.0).changed(late=0.9)
+    least = hindsight(prepare(scenario), 0.9)
+    assert least < hindsight(prepare(scenario), 0.01)
+    strict, lax = (Arena(scenario.changed(late=late), ["static:4"]).run()[0] for late in (0.0001, 0.9))
+    assert lax.hindsight_ratio == pytest.approx(lax.replica_seconds / least)
+    assert (strict.late_ratio, strict.late, lax.late) == (lax.late_ratio, 0.0001, 0.9)
+    assert (strict.meets_target, lax.meets_target) == (False, True)
+
+
 def test_the_arena_shows_every_cost_beside_it():
     scenario = scenario_of([20.0, 60.0, 150.0, 90.0, 30.0], 40.0, 30.0)
     least = hindsight(prepare(scenario), 0.01)

@@ -7,7 +7,9 @@ import math
 
 import pytest
 
+from penstock.control import analyze
 from penstock.errors import InputError
+from penstock.forecast.registry import forecaster_for
 from penstock.policy.guards import Headroom
 from penstock.policy.psps import Psps
 from penstock.simulator import parallel, simulate, sweep
@@ -57,6 +59,23 @@ def test_several_processes_come_to_the_same(swept):
     assert again == swept
 
 
+def test_forecasts_of_a_source_are_made_once_for_a_trace_and_a_seed(monkeypatch):
+    """They were made again for every policy; and nobody notices: alone a policy comes to the same."""
+    made = []
+
+    def counted(spec, **known):
+        made.append(known["series"])
+        return forecaster_for(spec, **known)
+
+    monkeypatch.setattr(analyze, "forecaster_for", counted)
+    found = Sweep(scenarios()[:1], "spea:3,cba:4,psps", factors=(1.0, 1.5)).run()
+    assert made.count("in") == 1
+    alone = Sweep(scenarios()[:1], "cba:4", factors=(1.0, 1.5)).run()
+    together, by_itself = ([one for one in swept.points if one.policy == "cba:4"] for swept in (found, alone))
+    assert together == by_itself
+    assert made.count("in") == 2
+
+
 def points_of(*rows):
     """Trace, policy, factor, late, cost."""
     return [Point(trace, 0, policy, factor, late, cost) for trace, policy, factor, late, cost in rows]
@@ -81,6 +100,19 @@ def test_the_promise_costs_the_cheapest_headroom_of_each_trace():
     assert first.traces == pytest.approx({"s": 2.0, "t": 8.0})
     assert first.cost == pytest.approx(4.0)
     assert (second.policy, second.kept, second.cost, second.traces) == ("b", 1, 1.0, {"s": 1.0, "t": None})
+
+
+def test_a_cost_is_over_the_bound_of_its_own_seed():
+    """Each was divided by the mean of all seeds' bounds: a run at its bound seemed to be below it."""
+    points = [Point("t", seed, "a", 1.0, 0.0, cost) for seed, cost in ((0, 10.0), (1, 90.0))]
+    result = SweepResult({}, 0.01, {"t": 50.0}, points, {("t", 0): 10.0, ("t", 1): 90.0})
+    assert result.curves()["a"][0].cost == pytest.approx(1.0)
+
+
+def test_each_seed_has_a_bound_of_its_own(swept):
+    own = [swept.bounds["wild", seed] for seed in (0, 1)]
+    assert own[0] != own[1]
+    assert swept.bound["wild"] == pytest.approx(sum(own) / 2)
 
 
 def test_means_of_nothing_and_of_what_is_no_ratio_are_not_known():

@@ -82,10 +82,11 @@ class Past:
             return "ready for the last rate, as nothing has come yet"
         rule, over = self._rules.text(one.rule), self._over()
         if not one.kept:
-            return f"ready for {rule}: no rule keeps {self.late:.2g} late {over}, this one had {_percent(one.late)}"
+            kept = f"no rule keeps {self.late:.2g} late {over}, this one had {percent(one.late)}"
+            return f"ready for {rule}, within what the largest rate so far needs: {kept}"
         if one.rule == 0:
-            return f"ready for {rule}, as `psps` is: {_percent(one.late)} late with that {over}"
-        beside = f"psps would have cost {_percent(one.first_saves)} less and been late with {_percent(one.first_late)}"
+            return f"ready for {rule}, as `psps` is: {percent(one.late)} late with that {over}"
+        beside = f"psps would have cost {percent(one.first_saves)} less and been late with {percent(one.first_late)}"
         return f"ready for {rule}: the cheapest rule that was on time {over}; {beside}"
 
     def _over(self) -> str:
@@ -97,10 +98,10 @@ class Past:
         return f"over the last {length}{' and in made bursts' if minutes < 30 else ''}"
 
 
-def _percent(part: float) -> str:
+def percent(part: float) -> str:
     """A share in words.
 
-    >>> _percent(0.1234), _percent(0.0312), _percent(0.00049)
+    >>> percent(0.1234), percent(0.0312), percent(0.00049)
     ('12 %', '3.1 %', '0.049 %')
     """
     shown = 100 * part

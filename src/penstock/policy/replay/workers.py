@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from penstock.policy.base import Supply
+from penstock.policy.replay.past import percent
 from penstock.policy.replay.replay import Copy, late_share
 from penstock.policy.replay.rules import FAR_S, Array, LatelySeen
 
@@ -20,6 +21,7 @@ _HEADROOMS = (1.0, 0.7, 0.85, 1.15, 1.35, 1.6, 2.0, 2.5, 3.5)
 _FLOORS = ((0.0, 0.0), (0.5, 0.0), (0.75, 0.0), (0.0, 0.75), (0.0, 1.0))  # of half an hour, of four hours
 _LATE_IS_FREE = 0.2  # of the promise
 _NEARLY = 1.02
+_SEEN = 0.0005  # a smaller difference is none, in words
 _WORK_OFF_S = 10.0  # what waits, at least so slowly
 _MADE = 80  # steps of a made load, with (first step, steps, times the rate) for each burst
 _BURSTS = ((10, 6, 2.0), (34, 6, 2.0), (58, 6, 2.0))  # what came once may come again
@@ -77,7 +79,8 @@ class WorkersPast:
         asked_t = max(W_s, t − J < s ≤ t)        there_t = min(asked_s, t − J ≤ s ≤ t)
 
     Workers are paid for from when they are asked for. The rule with the least cost · (1 + max(0, late / promise − 0.2))
-    is used, and stays in use while it is within 2 % of the least.
+    is used, and stays in use while it is within 2 % of the least. Where no rule keeps the promise, it gets no more
+    than the largest rate so far needs, and what waits on top of that.
     """
 
     def __init__(self, step_s: float, late: float, target_s: float) -> None:
@@ -96,6 +99,8 @@ class WorkersPast:
         self._events = 0.0
         self._gathered = (0.0, 0.0)
         self._begun = False
+        self._peak = 0.0  # the largest rate so far
+        self._beside = 0  # the rule that the one in use is told beside
 
     def learn(self, time_s: float, events: float, length_s: float, copy: Copy, supply: Supply) -> None:
         """Play what came in an interval that ends now, once it makes a step."""
@@ -105,6 +110,7 @@ class WorkersPast:
             return
         self._gathered = (0.0, 0.0)
         rate = events / seconds
+        self._peak = max(self._peak, rate)
         if not self._begun:
             self._imagine(rate, copy, supply)
             self._begun = True
@@ -120,10 +126,34 @@ class WorkersPast:
         `rate` is the last, and `waiting` the source events that wait now.
         """
         size = float(self._rules.sizes(self._seen, time_s, rate)[self.rule]) if self._begun else rate
-        wanted = size + waiting / max(_WORK_OFF_S, supply.joining_s)
+        waits = waiting / max(_WORK_OFF_S, supply.joining_s)
+        wanted = waits + (size if self._kept else min(size, max(rate, self._peak)))
         replicas, _ = copy.sized(np.array([wanted]))
         when = f"{supply.joining_s:.3g} s from now, when a worker that is asked for has joined"
-        return supply.seats + int(replicas[0]), f"to be ready, {when}, for {self._rules.text(self.rule)}"
+        return supply.seats + int(replicas[0]), f"to be ready, {when}, for {self._rules.text(self.rule)}{self._why()}"
+
+    @property
+    def _shares(self) -> Array:
+        """The share of events that would have been late, by rule."""
+        shares: Array = self._late / self._events if self._events > 0 else self._late
+        return shares
+
+    @property
+    def _kept(self) -> bool:
+        """Whether any rule keeps the promise."""
+        return bool(self._shares.min() <= self.late)
+
+    def _why(self) -> str:
+        """What the rule in use came to, and beside it what `psps` does, or the next best where that is in use."""
+        cost, late = self._cost[self.rule], self._shares
+        if not self._begun or not cost > 0:
+            return ""
+        within = "" if self._kept else ", within what the largest rate so far needs"
+        other, more = self._beside, float(self._cost[self._beside] / cost - 1)
+        name = "the last rate, as `psps` has it," if other == 0 else self._rules.text(other)
+        cost_more = f"{percent(abs(more))} {'more' if more > 0 else 'less'}" if abs(more) >= _SEEN else "as much"
+        own = f"it would have been late with {percent(float(late[self.rule]))}"
+        return f"{within}: {own}; {name} would have cost {cost_more} and been late with {percent(float(late[other]))}"
 
     def _play(self, rate: float, length_s: float, copy: Copy, supply: Supply) -> None:
         fade = math.exp(-length_s / MEMORY_S)
@@ -144,11 +174,11 @@ class WorkersPast:
         self._asked = _appended(self._asked, asked, 1 + supply.joining_s / self.step_s)
 
     def _choose(self) -> None:
-        late = self._late / self._events if self._events > 0 else self._late
-        score = self._cost * (1 + np.maximum(0.0, late / self.late - _LATE_IS_FREE))
+        score = self._cost * (1 + np.maximum(0.0, self._shares / self.late - _LATE_IS_FREE))
         best = int(score.argmin())
         if not score[self.rule] <= _NEARLY * score[best]:
             self.rule = best
+        self._beside = 0 if self.rule else 1 + int(score[1:].argmin())
 
     def _imagine(self, rate: float, copy: Copy, supply: Supply) -> None:
         """Play a made load with bursts, which counts for little."""

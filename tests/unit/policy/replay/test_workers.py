@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from penstock.policy.base import Supply
 from penstock.policy.replay.replay import Copy
@@ -99,3 +102,42 @@ def test_what_it_keeps_is_small():
         past.learn(number * STEP_S, 1000.0, STEP_S, COPY, supply(180.0))
     assert abs(len(pickle.dumps(past)) - size) < 32
     assert size < 400_000
+
+
+def test_the_reason_says_what_the_rule_beside_it_would_have_come_to():
+    """It named the rule, and not what it came to, nor what any other would have cost and been late with."""
+    past, (_, why) = played(([200.0] * 60 + [400.0] * 6) * 12)
+    assert past.rule != 0
+    late = r"\d[\d.]* %"
+    told = rf": it would have been late with {late}; the last rate, as `psps` has it, would have cost {late} less"
+    assert re.search(told + rf" and been late with {late}$", why)
+
+
+def test_where_psps_does_best_the_next_best_is_told():
+    past, (_, why) = played([200.0] * 720)
+    past.rule = 0
+    past._choose()
+    why = past.slots(3600.0, 200.0, 0.0, COPY, supply())[1]
+    assert past._beside != 0 or past.rule != 0
+    assert "would have cost" in why
+
+
+@given(st.lists(st.sampled_from([10.0, 100.0, 400.0, 3000.0]), min_size=2, max_size=60), st.floats(0.0, 5000.0))
+@settings(max_examples=20, deadline=None)
+def test_where_the_promise_is_not_kept_slots_are_within_those_of_the_peak(rates, waiting):
+    """Never dearer than sized for the largest rate so far, but for what waits."""
+    past, _ = played(rates, joining_s=180.0)
+    slots, why = past.slots(len(rates) * STEP_S, rates[-1], waiting, COPY, supply(180.0))
+    largest = max(rates) + waiting / 180
+    if "within what the largest rate so far needs" in why:
+        assert slots <= 1 + COPY.sized(np.array([largest]))[0][0]
+    else:
+        assert past._kept
+
+
+def test_where_nothing_keeps_the_promise_it_is_within_the_peak():
+    """Jumps, and workers of three minutes: nothing is there in time, and more than the peak is no help."""
+    past, _ = played(([10.0] * 30 + [400.0] * 6) * 6 + [10.0] * 3, joining_s=180.0)
+    past.rule = next(n for n in range(len(past._rules)) if past._rules.text(n) == "3.5 × the largest rate of 3600 s")
+    past._late[:] = past._events
+    assert past.slots(1095.0, 10.0, 0.0, COPY, supply(180.0))[0] == 1 + COPY.sized(np.array([400.0]))[0][0]
