@@ -112,7 +112,7 @@ class Run:
             storage.tidy()
             self._read_again()
             self._open_driver(self._open_spark())
-            if any(operator.grouping == "load_balancing" for operator in self.topology.operators.values()):
+            if self.balanced:
                 self._feed.start()
         except BaseException as error:
             self._own_folder = self._own_folder and not isinstance(error, EngineError)  # its log tells more
@@ -240,6 +240,11 @@ class Run:
     def set_replicas(self, operator: str, replicas: int | Sequence[int]) -> None:
         """Make this many replicas of the operator active, or just these, of its pool at work; nothing is restarted."""
         self._routing.activate(operator, replicas)
+
+    @property
+    def balanced(self) -> tuple[str, ...]:
+        """The operators with the load-balancing grouping: nobody looks at how used the replicas of others are."""
+        return tuple(name for name, one in self.topology.operators.items() if one.grouping == "load_balancing")
 
     def publish_utilisation(self, utilisation: Mapping[str, Utilisation]) -> None:
         """Feed the load-balancing grouping: U of each replica in the last interval, and what an event adds to it.
