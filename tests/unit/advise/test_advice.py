@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from dataclasses import replace
 from types import SimpleNamespace
@@ -58,7 +59,7 @@ def test_what_is_pasted_is_what_was_played(rules: Rules) -> None:
     bounds, target_ms, late = Bounds.parse(given.pop("executors")), given.pop("target_ms"), given.pop("late")
     pasted = KeeperOptions(bounds=bounds, promise=Promise(target_ms / 1000, late), td_s=each_s, **given)
     assert pasted == played_options(found.load, policy, rules)
-    assert given.keys() <= attach.__kwdefaults__.keys()
+    assert given.keys() <= inspect.signature(attach).parameters.keys()
     assert f"spark.executor.instances {found.chosen.executors[0][1]}\n" in settings(found)
 
 

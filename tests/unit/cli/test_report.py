@@ -30,7 +30,7 @@ def test_a_simulated_run_is_drawn_with_its_timetables() -> None:
     assert "intervals of twitter under cba: report.html" in done.output
     page = Path("report.html").read_text(encoding="utf-8")
     assert "The policy planned" in page
-    assert page.count("data:image") == 4
+    assert page.count("data:image") == 5  # the scores among them
 
 
 def test_what_cannot_be_drawn_is_said() -> None:
