@@ -38,3 +38,22 @@ java_version() {
     command -v "$java" >/dev/null || return 1
     "$java" -version 2>&1 | sed -nE 's/.* version "(1\.)?([0-9]+).*/\2/p' | head -n 1
 }
+
+# Fetch jars (scripts/NAME.pom.xml says which) with Maven into .NAME/; where they are there already, do nothing.
+fetch_jars() {
+    local name=$1 called=$2 size=$3 pom=scripts/$1.pom.xml told pause_s
+    cmp -s "$pom" ".$name/pom.xml" && return 0
+    type -P mvn >/dev/null || apt_install maven ||
+        fail "$called's jars are fetched with Maven, and there is none: install it (on Debian or Ubuntu, as root: apt-get install maven)."
+    say "fetching $called with Maven ($size)"
+    rm -rf ".$name"
+    # A repository may be away for a moment, and Maven remembers that unless told to look again (-U).
+    for pause_s in 5 20 0; do
+        told=$(mvn --quiet --batch-mode -U --file "$pom" dependency:copy-dependencies 2>&1) && break
+        [ "$pause_s" = 0 ] &&
+            fail "Maven could not fetch $called: $(grep -m 1 ERROR <<<"$told" || printf '%s' "$told" | head -n 1)"
+        say "Maven could not fetch $called; trying again in $pause_s s"
+        sleep "$pause_s"
+    done
+    cp "$pom" ".$name/pom.xml" # last: it says that all is there
+}

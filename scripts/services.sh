@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Make sure that the services which tests start for themselves are installed, where apt-get (for Kafka: Maven, for S3:
-# pip) may be used. What cannot be had is no mistake: the tests that want it are skipped, and say so at their end.
+# Make sure that the services which tests start for themselves are installed, where apt-get (for Kafka and HDFS:
+# Maven, for S3: pip) may be used. What cannot be had is no mistake: the tests that want it are skipped, and say so at their end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -37,6 +37,7 @@ start_nothing() {
 }
 
 scripts/kafka.sh || skipped kafka
+scripts/hdfs.sh || skipped hdfs
 s3 || skipped s3
 there() { rabbitmq && postgresql && chromium && prometheus; }
 there >/dev/null 2>&1 && exit 0

@@ -1,7 +1,7 @@
 """Folders of other file systems, through `pyarrow.fs`: `s3:` (or `s3a:`), `gs:`, `abfs:`, `hdfs:`, `fsspec+…:`.
 
 An object store shows a file when all of it is there, so it is written under its own name. Elsewhere it gets that name
-when it is whole. What is to be written is gathered on this machine first: a writer that dies leaves nothing behind.
+when it is whole. `hdfs:` comes here where `hdfs-native` is not installed and Hadoop's `libhdfs` is.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any, cast
@@ -19,12 +18,10 @@ import pyarrow as pa
 from pyarrow import fs
 
 from penstock.common.secrets import masked_url, resolve_url
-from penstock.common.storage import UNFINISHED
+from penstock.common.storage import COPIED_BYTES, HDFS, UNFINISHED, gathered
 from penstock.errors import InputError
 
 OBJECT_STORES = ("s3", "gcs", "abfs")
-IN_MEMORY_BYTES = 8 << 20  # of a file that is being gathered; more of it goes to disk
-COPIED_BYTES = 1 << 20
 _ARROWS = {"s3a": "s3", "s3n": "s3"}  # as Hadoop and as Arrow call the same
 
 
@@ -37,7 +34,8 @@ def arrow_storage(uri: str) -> ArrowStorage:
         system, path = fs.FileSystem.from_uri(resolved)
     except (pa.ArrowException, OSError, ValueError, ImportError) as error:
         told = str(error).splitlines()[0].replace(resolved, masked_url(uri))
-        raise InputError(f"{thing}: cannot be used; {told}") from None
+        way_out = "; pip install 'penstock[hdfs]' brings what it needs" if scheme in HDFS else ""
+        raise InputError(f"{thing}: cannot be used; {told}{way_out}") from None
     if not path.strip("/"):
         raise InputError(f"{thing}: must name a folder, as s3://bucket/run")
     parts = urlsplit(uri)
@@ -82,10 +80,10 @@ class ArrowStorage:
     @contextmanager
     def create(self, name: str, *, lasting: bool = True) -> Iterator[IO[bytes]]:  # noqa: ARG002 - all that is here lasts
         """A new file, sent when the context is left."""
-        with tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES) as gathered:
-            yield cast("IO[bytes]", gathered)
-            gathered.seek(0)
-            self._send(name, cast("IO[bytes]", gathered))
+        with gathered() as file:
+            yield file
+            file.seek(0)
+            self._send(name, file)
 
     def write(self, name: str, data: bytes) -> None:
         """Have this in the file."""
@@ -108,14 +106,14 @@ class ArrowStorage:
     def _file(self, name: str) -> str:
         return f"{self._path}/{name}"
 
-    def _send(self, name: str, gathered: IO[bytes]) -> None:
+    def _send(self, name: str, file: IO[bytes]) -> None:
         path = self._file(name)
         target = path if self._whole_at_once else path + UNFINISHED
         if not self._whole_at_once:
             self._system.create_dir(self._path, recursive=True)
         try:
             with self._system.open_output_stream(target) as stream:
-                shutil.copyfileobj(gathered, stream, COPIED_BYTES)
+                shutil.copyfileobj(file, stream, COPIED_BYTES)
         except BaseException:
             with suppress(Exception):  # a stream that breaks may leave what it had sent
                 self._system.delete_file(target)

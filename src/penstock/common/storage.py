@@ -1,4 +1,4 @@
-"""Where a run keeps what a restart needs: a folder of this machine, or one of any file system that `pyarrow.fs` knows.
+"""Where a run keeps what a restart needs: a folder of this machine, of an HDFS, or of what `pyarrow.fs` knows.
 
 A file is written as a whole: it is there, safe from a crash, when its context is left, and not at all if that fails.
 """
@@ -6,15 +6,20 @@ A file is written as a whole: it is there, safe from a crash, when its context i
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
 from penstock.common.files import private_folder, sync_folder, write_whole
 
 UNFINISHED = ".new"  # how the name of a file ends that is being written
+IN_MEMORY_BYTES = 8 << 20  # of a file that is gathered before it is sent; more of it goes to disk
+COPIED_BYTES = 1 << 20
+HDFS = ("hdfs", "viewfs")
 
 
 class Storage(Protocol):
@@ -67,9 +72,20 @@ def storage_at(place: Place) -> Storage:
     parts = urlsplit(place)
     if parts.scheme == "file":
         return LocalStorage(Path(unquote(parts.path)))
+    if parts.scheme in HDFS and find_spec("hdfs_native") is not None:
+        from penstock.common.hdfs_storage import hdfs_storage
+
+        return hdfs_storage(place)
     from penstock.common.arrow_storage import arrow_storage  # takes its time to load
 
     return arrow_storage(place)
+
+
+@contextmanager
+def gathered() -> Iterator[IO[bytes]]:
+    """A file on this machine for what is sent once it is whole: a writer that dies leaves nothing behind."""
+    with tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES) as file:
+        yield cast("IO[bytes]", file)
 
 
 class LocalStorage:
