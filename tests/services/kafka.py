@@ -15,6 +15,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -29,20 +30,26 @@ from . import free_port
 JARS = Path(__file__).parents[2] / ".kafka" / "jars"  # scripts/kafka.sh puts them there
 START_S = LONG_S
 QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")  # Java's; for benchmarks, none
-USERS = {"reader": "read-secret", "stranger": "strange-secret"}  # the second may do nothing
+MECHANISMS = ("SCRAM-SHA-256", "PLAIN")
+USERS = {"reader": "read-secret", "limited": "limit-secret", "stranger": "strange-secret"}  # the first may do all
 
-# Small, quick to start, and one copy of everything. Who comes by the plain listener may do all. A broker
-# that is started again waits until its old session has ended, so that this one is short. Records of 1970 are kept.
+# Small, quick to start, and one copy of everything. Who comes by the plain listener may do all; by the other, with TLS,
+# users may do what `allow` says. A broker that is started again waits until its old session has ended, so that this one
+# is short. Records of 1970 are kept.
 SETTINGS = """
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{sasl_port},CONTROLLER://127.0.0.1:{controller}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
-sasl.enabled.mechanisms=PLAIN
-listener.name.sasl_plaintext.plain.sasl.jaas.config=\
+listeners=PLAINTEXT://127.0.0.1:{port},SASL_SSL://127.0.0.1:{sasl_port},CONTROLLER://127.0.0.1:{controller}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT
+ssl.keystore.type=PEM
+ssl.keystore.location={folder}/broker.pem
+sasl.enabled.mechanisms={mechanisms}
+listener.name.sasl_ssl.plain.sasl.jaas.config=\
 org.apache.kafka.common.security.plain.PlainLoginModule required {users};
+listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config=\
+org.apache.kafka.common.security.scram.ScramLoginModule required;
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 super.users=User:ANONYMOUS;User:reader
 log.dirs={folder}/data
@@ -62,10 +69,25 @@ num.io.threads=4
 """
 
 
-def java() -> str | None:
-    """The program that runs it, if both it and Kafka are there."""
+def runtime() -> str | None:
+    """The Java that Spark would start, too."""
     home = os.environ.get("JAVA_HOME")
-    return shutil.which(f"{home}/bin/java" if home else "java") if JARS.with_name("pom.xml").is_file() else None
+    return shutil.which(f"{home}/bin/java" if home else "java")
+
+
+def java() -> str | None:
+    """The program that runs it, if it, Kafka and what makes a certificate are there."""
+    is_there = JARS.with_name("pom.xml").is_file() and shutil.which("openssl")
+    return runtime() if is_there else None
+
+
+def certificate(folder: Path, name: str) -> Path:
+    """A file with a certificate for 127.0.0.1 that signs itself, and is so its own authority; beside it, its key."""
+    cert, key = folder / f"{name}.crt", folder / f"{name}.key"
+    made = ["-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}"]
+    files = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
+    subprocess.run(["openssl", "req", "-x509", *made, *files], check=True, capture_output=True)
+    return cert
 
 
 class Kafka:
@@ -74,6 +96,7 @@ class Kafka:
     def __init__(self, folder: Path, flags: Sequence[str] = QUICK_START) -> None:
         self.address = f"127.0.0.1:{free_port()}"
         self.sasl_address = f"127.0.0.1:{free_port()}"
+        self.ca = folder / "broker.crt"
         self._folder = folder
         self._flags = flags
         self._process: subprocess.Popen[bytes] | None = None
@@ -136,11 +159,20 @@ class Kafka:
         while topic in self.admin.list_topics(timeout=START_S).topics:
             time.sleep(0.05)
 
-    def allow(self, user: str, topic: str, operation: AclOperation) -> None:
-        """Let a user do this with a topic."""
-        names = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL)
+    def login(self, user: str, password: str, mechanism: str = MECHANISMS[0]) -> dict[str, str]:
+        """A client's settings for `sasl_address`."""
+        ours = {"security.protocol": "SASL_SSL", "ssl.ca.location": str(self.ca), "sasl.mechanisms": mechanism}
+        return ours | {"sasl.username": user, "sasl.password": password}
+
+    def allow(self, user: str, name: str, operation: AclOperation, kind: ResourceType = ResourceType.TOPIC) -> None:
+        """Let a user do this with a topic, or with what else has a name that begins so; wait until it holds."""
+        pattern = ResourcePatternType.LITERAL if kind == ResourceType.TOPIC else ResourcePatternType.PREFIXED
+        names = (kind, name, pattern)
         rule = AclBinding(*names, f"User:{user}", "*", operation, AclPermissionType.ALLOW)
         self.admin.create_acls([rule])[rule].result(START_S)
+        asked = AclBindingFilter(*names, f"User:{user}", "*", operation, AclPermissionType.ALLOW)
+        while not self.admin.describe_acls(asked).result(START_S):
+            time.sleep(0.05)
 
     def _prepare(self) -> None:
         controller = free_port()
@@ -149,11 +181,16 @@ class Kafka:
             port=self.address.partition(":")[2],
             sasl_port=self.sasl_address.partition(":")[2],
             controller=controller,
+            mechanisms=",".join(MECHANISMS),
             users=users,
             folder=self._folder,
         )
         (self._folder / "server.properties").write_text(settings)
+        pair = certificate(self._folder, "broker")
+        (self._folder / "broker.pem").write_text(pair.with_suffix(".key").read_text() + pair.read_text())
         tool = [*self._java("kafka.tools.StorageTool"), "format", "-t", "cGVuc3RvY2stdGVzdHMtMQ"]
+        for name, password in USERS.items():
+            tool += ["--add-scram", f"SCRAM-SHA-256=[name={name},password={password}]"]
         made = subprocess.run([*tool, "-c", "server.properties"], cwd=self._folder, capture_output=True, text=True)
         if made.returncode:
             raise RuntimeError(f"Kafka could not make its folder: {made.stdout}{made.stderr}")

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from penstock.common.secrets import resolve
@@ -57,6 +58,7 @@ def is_setting(name: str) -> bool:
 def made(thing: str, client: Callable[[dict[str, Any]], Client], settings: Settings) -> Client:
     """A client with these settings; an InputError, without its secrets, where one of them is wrong."""
     values = resolved(thing, settings)
+    _check_files(thing, values)
     try:
         return client(values)
     except Exception as error:  # KafkaException and ValueError, and TypeError for odd types
@@ -65,6 +67,13 @@ def made(thing: str, client: Callable[[dict[str, Any]], Client], settings: Setti
             if secret and (_HIDDEN.search(name) or settings.get(name) != secret):
                 told = told.replace(str(secret), "…")
         raise InputError(f"{thing}: {told.strip()}") from None
+
+
+def _check_files(thing: str, values: Settings) -> None:
+    """Certificates and keys must be there; librdkafka would only say `BIO lib`."""
+    for name, place in values.items():
+        if name.startswith("ssl.") and name.endswith(".location") and place != "probe" and not Path(place).exists():
+            raise InputError(f"{thing}: setting {name}: there is no file {place!r}")
 
 
 def need_client(thing: str) -> None:
@@ -80,8 +89,9 @@ def need_client(thing: str) -> None:
 class Complaints:
     """An `error_cb` that logs what a client complains about, the same only once a minute, and keeps the last."""
 
-    def __init__(self, thing: str) -> None:
+    def __init__(self, thing: str, aloud: bool = True) -> None:
         self._thing = thing
+        self._aloud = aloud
         self._said: dict[object, float] = {}
         self.last: dict[str, str] = {}  # by the name of the error
 
@@ -93,7 +103,7 @@ class Complaints:
     def say(self, about: object, text: str) -> None:
         """Log it, if not just said."""
         now_s = time.monotonic()
-        if now_s - self._said.get(about, -SAY_AGAIN_S) >= SAY_AGAIN_S:
+        if self._aloud and now_s - self._said.get(about, -SAY_AGAIN_S) >= SAY_AGAIN_S:
             self._said[about] = now_s
             _log.warning("%s: %s", self._thing, text)
 
@@ -109,14 +119,17 @@ class Topic(NamedTuple):
 
 
 class Cluster:
-    """Asks a cluster about its topics, and waits for the answer; a KafkaException where there is none."""
+    """Asks a cluster about its topics, and waits for the answer; a KafkaException where there is none.
 
-    def __init__(self, thing: str, settings: Settings) -> None:
+    What its client complains about meanwhile is logged, unless whoever asks tells it (`aloud=False`).
+    """
+
+    def __init__(self, thing: str, settings: Settings, aloud: bool = True) -> None:
         need_client(thing)
         admin: Any = import_module("confluent_kafka.admin")
         self._thing = thing
         self._brokers = settings["bootstrap.servers"]
-        self.complaints = Complaints(thing)
+        self.complaints = Complaints(thing, aloud)
         self._admin = made(thing, admin.AdminClient, {**QUIET, **settings, "error_cb": self.complaints})
 
     def names(self) -> list[str]:

@@ -18,6 +18,7 @@ from penstock.sinks import staging
 from penstock.sinks.base import LEVELS, Recovery
 from penstock.sinks.kafka_publisher import (
     ATTEMPT,
+    IDS,
     WHOLE,
     Markers,
     Part,
@@ -116,7 +117,7 @@ class KafkaSink:
 
     def check(self) -> None:
         """Raise an InputError unless a broker answers, takes the login, and lets us write to the topic."""
-        cluster = Cluster(self._thing, without_producers(self._settings))
+        cluster = Cluster(self._thing, without_producers(self._settings), aloud=False)
         cluster.check([self._topic], "WRITE")
         kafka: Any = import_module("confluent_kafka")
         own = {"transactional.id": self._topic} if self.level == "committed" else {}
@@ -127,6 +128,8 @@ class KafkaSink:
             patiently(Waiting(self, CHECK_S), markers.look)
             for right in ("READ", "WRITE"):
                 cluster.check([markers.topic], right)
+            publisher = Publisher(markers, self._topic, self._settings, f"{IDS}check-{self._topic}", attempt=0)
+            patiently(Waiting(self, CHECK_S), publisher.check)
 
     def recover(self, recovery: Recovery) -> None:
         """Fence off earlier attempts, publish what was committed and is not there yet, and remove what was not."""
@@ -241,7 +244,7 @@ class KafkaSink:
         self._producer = None
 
     def _made_publisher(self, about: Context | Recovery, part: Part, markers: Markers) -> Publisher:
-        name = f"penstock-{about.run}-{about.operator}-{part}"
+        name = f"{IDS}{about.run}-{about.operator}-{part}"
         return Publisher(markers, self._topic, self._settings, name, about.attempt)
 
     def _markers(self, run: str, operator: str) -> Markers:

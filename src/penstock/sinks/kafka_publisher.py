@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from penstock.common.kafka import QUIET, Cluster, Complaints, Settings, made
+from penstock.common.kafka import QUIET, Cluster, Complaints, Settings, Topic, made
 from penstock.common.storage import Storage
 from penstock.errors import EngineError, InputError
 from penstock.sinks import staging
@@ -27,6 +27,7 @@ Answer = TypeVar("Answer")
 
 WHOLE = "whole"  # the part of a single committer
 ATTEMPT = "attempt"  # not a part: which attempt may publish
+IDS = "penstock-"  # what transactional ids begin with
 ANSWER_S = 30.0
 COMMIT_S = 120.0
 QUEUE_FULL_S = 0.1
@@ -64,7 +65,7 @@ class Markers:
     """The topic that says which checkpoint of each part was published last, for all runs that publish to a topic."""
 
     def __init__(self, thing: str, settings: Settings, topic: str, owner: tuple[str, str]) -> None:
-        self._thing = thing
+        self.thing = thing
         self._settings = settings
         self._owner = owner
         self.topic = topic
@@ -72,30 +73,40 @@ class Markers:
     def make(self) -> None:
         """Create it where it is not there."""
         kafka, admin = import_module("confluent_kafka"), import_module("confluent_kafka.admin")
-        client = made(self._thing, admin.AdminClient, {**QUIET, **without_producers(self._settings)})
+        client = made(self.thing, admin.AdminClient, {**QUIET, **without_producers(self._settings)})
         new = admin.NewTopic(self.topic, num_partitions=1, replication_factor=-1, config=MARKERS)
         try:
             client.create_topics([new])[self.topic].result(ANSWER_S)
         except kafka.KafkaException as error:
-            if any(word in error.args[0].name() for word in REFUSED):
-                told = "must be there, compacted, or we must be let create it"
-                raise InputError(f"{self._thing}: topic {self.topic!r} {told}; {word_of(error.args[0])}") from None
-            if error.args[0].code() != kafka.KafkaError.TOPIC_ALREADY_EXISTS:
+            word = error.args[0].name()
+            if any(one in word for one in REFUSED):
+                if not self._described(
+                    self._cluster()
+                ).partitions:  # who may not create it is not told that it is there
+                    told = "must be there, compacted, or we must be let create it"
+                    raise InputError(f"{self.thing}: topic {self.topic!r} {told}; {word_of(error.args[0])}") from None
+            elif word != "TOPIC_ALREADY_EXISTS":
                 raise Lost(word_of(error.args[0])) from None
 
     def look(self) -> None:
         """See that it is there, as it may take a moment; its end may lie behind a transaction that was left open."""
-        kafka: Any = import_module("confluent_kafka")
-        try:
-            self._partitions(Cluster(self._thing, without_producers(self._settings)))
-        except kafka.KafkaException as error:
-            raise Lost(word_of(error.args[0])) from None
+        self._partitions(self._cluster())
 
     def _partitions(self, cluster: Cluster) -> int:
-        topic = cluster.described([self.topic])[self.topic]
+        topic = self._described(cluster)
         if not topic.partitions:
             raise Lost(f"topic {self.topic!r}: {topic.told or 'not there yet'}")
         return topic.partitions
+
+    def _described(self, cluster: Cluster) -> Topic:
+        kafka: Any = import_module("confluent_kafka")
+        try:
+            return cluster.described([self.topic])[self.topic]
+        except kafka.KafkaException as error:
+            raise Lost(word_of(error.args[0])) from None
+
+    def _cluster(self) -> Cluster:
+        return Cluster(self.thing, without_producers(self._settings))
 
     def message(self, part: Part, number: int) -> Message:
         """A marker, as it is published."""
@@ -111,12 +122,12 @@ class Markers:
 
     def _read(self) -> Marks:
         kafka: Any = import_module("confluent_kafka")
-        cluster = Cluster(self._thing, without_producers(self._settings))
+        cluster = self._cluster()
         starts = {(self.topic, number): "latest" for number in range(self._partitions(cluster))}
         left = {number: end for (_, number), end in cluster.offsets(starts, committed=False).items() if end > 0}
         own = {"group.id": "penstock-markers", "enable.auto.commit": False, "isolation.level": "read_committed"}
         own |= {"enable.partition.eof": True, "auto.offset.reset": "earliest", "fetch.wait.max.ms": 10}
-        consumer = made(self._thing, kafka.Consumer, {**QUIET, **without_producers(self._settings), **own})
+        consumer = made(self.thing, kafka.Consumer, {**QUIET, **without_producers(self._settings), **own})
         try:
             consumer.list_topics(self.topic, timeout=ANSWER_S)  # else it would find the leaders a second later
             consumer.assign([kafka.TopicPartition(self.topic, number, 0) for number in left])
@@ -136,10 +147,11 @@ class Markers:
                 *owner, part = msgspec.json.decode(record.key())
                 if tuple(owner) == self._owner and record.value() is not None:
                     found[part] = int(msgspec.json.decode(record.value()))
-            elif record.error().code() != kafka.KafkaError._PARTITION_EOF:
+            elif record.error().code() == kafka.KafkaError._PARTITION_EOF:
+                if record.offset() >= left[record.partition()]:
+                    del left[record.partition()]
+            elif record.error().code() != kafka.KafkaError.GROUP_AUTHORIZATION_FAILED:  # we only have to name a group
                 raise Lost(word_of(record.error()))
-            elif record.offset() >= left[record.partition()]:
-                del left[record.partition()]
         return found
 
 
@@ -194,6 +206,17 @@ class Publisher:
         self._failed, self.done = None, None
         self._producer = made(self._name, kafka.Producer, {**QUIET, **OWN, **self._settings, **own})
         self._try(lambda: self._producer.init_transactions(ANSWER_S))
+
+    def check(self) -> None:
+        """See that we may have such an id at all."""
+        try:
+            self.fence()
+        except EngineError as error:
+            if "TRANSACTIONAL_ID_AUTHORIZATION" not in str(error):
+                raise
+            raise InputError(f"{self._markers.thing}: no right to write with transactional ids {IDS}…") from None
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Let go of the producer; what it had begun and not committed is taken back when the next one comes."""

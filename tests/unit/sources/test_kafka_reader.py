@@ -15,7 +15,7 @@ from typing import Any
 import cloudpickle
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AclOperation, NewPartitions
+from confluent_kafka.admin import NewPartitions
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
@@ -26,7 +26,6 @@ from penstock.errors import InputError
 from penstock.sources.base import Cursor, Polled, Reader, Slot, Undecoded
 from penstock.sources.kafka import Avro, KafkaRecord, KafkaSource, Protobuf, partitions
 
-from ...services import free_port
 from ...services.kafka import USERS, Kafka
 
 WAIT_S = 30.0
@@ -396,7 +395,7 @@ def test_it_is_shipped_with_its_decoder_and_takes_the_login_there(
     kafka: Kafka, new_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic, suffix = new_topic(), "!"
-    settings = login("reader", "${env:HUSH}")
+    settings = kafka.login("reader", "${env:HUSH}")
     source = KafkaSource(kafka.sasl_address, topic, decode=lambda raw: raw.decode() + suffix, settings=settings)
     shipped = cloudpickle.dumps(source)
     monkeypatch.setenv("HUSH", USERS["reader"])
@@ -409,40 +408,14 @@ def test_check_is_content_with_a_topic_that_can_be_read(kafka: Kafka, new_topic:
     topic = new_topic()
     KafkaSource(kafka.address, topic).check()
     KafkaSource(kafka.address, f"^{topic}").check()
-    KafkaSource(kafka.sasl_address, topic, settings=login("reader", USERS["reader"])).check()
 
 
-def login(user: str, password: str) -> dict[str, str]:
-    plain = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "PLAIN"}
-    return plain | {"sasl.username": user, "sasl.password": password}
-
-
-def test_check_tells_what_is_wrong(
-    kafka: Kafka, new_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_tells_what_is_wrong(kafka: Kafka, new_topic: Callable[..., str]) -> None:
     topic = new_topic()
-    with pytest.raises(InputError, match="kafka source 'nothing': topic 'nothing': the cluster has no such topic"):
-        KafkaSource(kafka.address, "nothing").check()
     with pytest.raises(InputError, match=r"kafka source '\^nothing': no topic of the cluster that may be seen matches"):
         KafkaSource(kafka.address, "^nothing").check()
-    with pytest.raises(InputError, match=f"topic '{topic}': no right to read it"):
-        KafkaSource(kafka.sasl_address, topic, settings=login("stranger", USERS["stranger"])).check()
-    kafka.allow("stranger", topic, AclOperation.DESCRIBE)
-    with pytest.raises(InputError, match=f"topic '{topic}': no right to read it"):
-        KafkaSource(kafka.sasl_address, topic, settings=login("stranger", USERS["stranger"])).check()
     with pytest.raises(InputError, match=f"begin must name partitions from 0 to 0, which topic '{topic}' has; got 9"):
         KafkaSource(kafka.address, topic, begin={topic: {0: 1, 9: 3}}).check()
-    monkeypatch.setenv("HUSH", "wrong-hush")
-    with pytest.raises(InputError, match="Invalid username or password") as caught:
-        KafkaSource(kafka.sasl_address, topic, settings=login("reader", "${env:HUSH}")).check()
-    assert "hush" not in str(caught.value)
-
-
-def test_check_tells_that_no_broker_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.common.kafka.CHECK_S", 1.0)
-    address = f"127.0.0.1:{free_port()}"
-    with pytest.raises(InputError, match=f"'clicks': no broker answers at {address} within 1 s; .*refused"):
-        KafkaSource(address, "clicks").check()
 
 
 class Registry:

@@ -153,7 +153,7 @@ class KafkaReader(Reader):
             raise InputError(f"{self._thing}: topic {partition[0]!r}: no right to read it any more")
         elif error.fatal():
             raise EngineError(f"{self._thing}: {error.str()}")
-        else:
+        elif self._commits or error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # without a group, none is used
             self._complaints(error)
 
     def _heard_commit(self, error: KafkaError | None, _offsets: list[TopicPartition]) -> None:

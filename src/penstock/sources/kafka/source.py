@@ -98,11 +98,14 @@ class KafkaSource(Source):
         for decoder in (self.decode, self.decode_key if self.records else None):
             if isinstance(decoder, Registered):
                 decoder.check(self.thing)
-        cluster, wanted = Cluster(self.thing, self.client_settings()), self.wanted()
+        cluster, wanted = Cluster(self.thing, self.client_settings(), aloud=False), self.wanted()
         for name, topic in cluster.check(wanted.named(), "READ").items():
             check_partitions(self.thing, self.begin, name, topic.partitions)
-        if not wanted.named() and not wanted.among(cluster.answer(cluster.names)):
-            raise InputError(f"{self.thing}: no topic of the cluster that may be seen matches")
+        if wanted.has_pattern:
+            matching = wanted.among(cluster.answer(cluster.names))
+            if not matching and not wanted.named():
+                raise InputError(f"{self.thing}: no topic of the cluster that may be seen matches")
+            cluster.check(matching, "READ")
 
     def open(self, slot: Slot, cursor: Cursor | None) -> Reader:
         """Begin to look for the slot's partitions; a broker that is not there is waited for."""
