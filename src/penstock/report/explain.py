@@ -1,31 +1,24 @@
 """One interval's decisions explained: what was seen and expected, what bound them, and what else they might have been.
 
-What doing nothing would have come to is played on in the simulator, from the state that the store has of the interval's
-end. When the store knows what came next, that is what enters there; else it is what was expected.
+What doing nothing would have come to is played on in the simulator. That begins some intervals earlier, when little
+waited, with what came and the replicas that were active: so what waits has its age. When the store knows what came
+next, that is what enters there; else it is what was expected.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
-
-import sqlalchemy as sa
 
 from penstock.errors import InputError
-from penstock.metrics import rows, schema
-from penstock.metrics.paper import replicas_for
+from penstock.metrics import rows
 from penstock.metrics.store import Store
+from penstock.report.explain_past import Past
 from penstock.report.explain_queries import Player, player_of, promise_of, triggers_of
-from penstock.simulator.what_if import Outcome, Standing, StateAtHand
+from penstock.simulator.what_if import Outcome, StateAtHand
 
-Row = TypeVar("Row")
-
-LOOKED_BACK = 100  # intervals, for forecasts that were made of the next
-AHEAD, AHEAD_S = 3, 10.0  # at least so many intervals are played on, and so many seconds
-SHARES_OVER = 10  # intervals from which shares are taken
 DECIDED, NOTHING, RUNNER_UP = "as decided", "doing nothing", "runner-up"
 
 
@@ -125,17 +118,17 @@ def explain(
         raise InputError(f"run {run.run!r}: must have an interval; has none yet")
     start_s = min(row.time_s - row.interval_s for row in seen.values())
     number = _number(run.run, seen, start_s, interval, at_s)
-    past = _Past(store, run, seen, number)
+    past = Past(store, run, seen, number)
     promise = promise_of(store, run)
-    state = past.state(promise.target_ms / 1000)
+    state = past.state(promise.target_ms / 1000, in_batches=triggers_of(run) is not None)
     explanation = Explanation(
         run=run,
         interval=seen[number],
         start_s=start_s,
         late=past.late(store),
         promise=promise,
-        expected=tuple(past.expected()),
-        operators=past.explained(state),
+        expected=tuple(Expected(**one) for one in past.expected()),
+        operators=tuple(Explained(**one) for one in past.explained(state)),
         known=past.known,
         ahead_s=state.seconds,
         in_batches=triggers_of(run) is not None,
@@ -157,118 +150,6 @@ def _number(
     if not ends or (at_s or 0.0) < 0:
         raise InputError(f"run {run!r}: lasts from 0 to {last_s:g} s; got {at_s:g} s")
     return min(ends)
-
-
-class _Past:
-    """What the store has of a run around one interval."""
-
-    def __init__(self, store: Store, run: rows.RunRow, seen: Mapping[int, rows.IntervalRow], number: int) -> None:
-        self._run = run
-        self._number = number
-        self._now = seen[number]
-        self._ahead_steps = max(AHEAD, math.ceil(AHEAD_S / run.td_s))
-        self._next = [seen[one] for one in sorted(seen) if one > number][: self._ahead_steps]
-        self._recent = [seen[one] for one in sorted(seen) if number - SHARES_OVER < one <= number]
-        last = self._next[0].number if self._next else number
-        self._operators = _rows(store, rows.OperatorRow, schema.operators, run.run, (number - SHARES_OVER + 1, last))
-        decisions = _rows(store, rows.DecisionRow, schema.decisions, run.run, (number, number))
-        self._decisions = {row.operator: row for row in decisions}
-        self._forecasts = _rows(store, rows.ForecastRow, schema.forecasts, run.run, (number - LOOKED_BACK, number))
-
-    @property
-    def known(self) -> bool:
-        """Whether what came next is."""
-        return bool(self._next)
-
-    def late(self, store: Store) -> float | None:
-        """The share of events that were late in the interval."""
-        if not store.has(schema.lateness) or not self._now.latency_count:
-            return None
-        found = _rows(store, rows.LateRow, schema.lateness, self._run.run, (self._number, self._number))
-        return found[0].late / self._now.latency_count if found else None
-
-    def expected(self) -> Iterator[Expected]:
-        """Of every source with a forecast."""
-        due = self._number + 1
-        for row in self._forecasts:
-            if row.number == self._number and row.step == 1 and row.series in self._now.source_input:
-                of_it = [one for one in self._forecasts if one.series == row.series]
-                rates = [one.rate for one in of_it if one.number + one.step == due]
-                known = next((_rates(one).get(row.series) for one in self._next if one.number == due), None)
-                yield Expected(
-                    source=row.series,
-                    forecaster=row.forecaster,
-                    rate=row.rate,
-                    low=min(rates),
-                    high=max(rates),
-                    last=_rates(self._now)[row.series],
-                    came=known,
-                )
-
-    def explained(self, state: StateAtHand) -> tuple[Explained, ...]:
-        """Every operator's decision, with what it turned out to need."""
-        here = {row.operator: row for row in self._operators if row.number == self._number}
-        after = {row.operator: row for row in self._operators if self._next and row.number == self._next[0].number}
-        found = []
-        for name, row in here.items():
-            if name not in self._decisions:
-                continue
-            needed, time_s = None, state.operators[name].execution_time_s
-            if name in after and time_s is not None:
-                needed = replicas_for(after[name].received / max(self._next[0].interval_s, 1e-9) * time_s)
-            found.append(Explained(seen=row, decision=self._decisions[name], needed=needed))
-        return tuple(found)
-
-    def state(self, target_s: float) -> StateAtHand:
-        """The run as it stood, and what came next, or was expected to."""
-        here = [row for row in self._operators if row.number == self._number]
-        standings = {row.operator: self._standing(row) for row in here}
-        grouping = "pull" if str(self._run.settings.get("grouping")).startswith("pull") else "shuffle"
-        return StateAtHand(standings, self._ahead(), self._run.td_s, target_s, grouping)
-
-    def _standing(self, row: rows.OperatorRow) -> Standing:
-        return Standing(
-            execution_time_s=row.execution_time_s,
-            pool=row.pool,
-            replicas=max(1, row.replicas),
-            backlog=row.backlog,
-            shares={sender: self._share(row.operator, sender) for sender in row.received_by},
-        )
-
-    def _share(self, operator: str, sender: str) -> float:
-        """What the operator got of each event of the sender, lately; 1 where the sender did nothing."""
-        got = sum(row.received_by.get(sender, 0) for row in self._of(operator))
-        sent = sum(row.processed for row in self._of(sender)) or sum(
-            one.source_input.get(sender, 0) for one in self._recent
-        )
-        return got / sent if sent else 1.0
-
-    def _of(self, operator: str) -> list[rows.OperatorRow]:
-        return [row for row in self._operators if row.operator == operator and row.number <= self._number]
-
-    def _ahead(self) -> dict[str, tuple[float, ...]]:
-        now = _rates(self._now)
-        if self._next:
-            ahead = [_rates(row) for row in self._next]
-            return {name: tuple(one.get(name, 0.0) for one in ahead) for name in {**now, **ahead[0]}}
-        found = dict[str, tuple[float, ...]]()
-        for name, rate in now.items():
-            made = [row for row in self._forecasts if (row.number, row.series) == (self._number, name)]
-            steps = sorted((row.step, max(0.0, row.rate)) for row in made)
-            rates = [expected for _, expected in steps][: self._ahead_steps] or [rate]
-            found[name] = (*rates, *[rates[-1]] * (self._ahead_steps - len(rates)))
-        return found
-
-
-def _rows(store: Store, kind: Callable[..., Row], table: sa.Table, run: str, numbers: tuple[int, int]) -> list[Row]:
-    """The rows of these intervals, from the first to the last."""
-    query = sa.select(table).where(table.c.run == run, table.c.number.between(*numbers)).order_by(table.c.number)
-    found = [dict(row._mapping) for row in store.select(query)]
-    return [kind(**{name: value for name, value in row.items() if name != "run"}) for row in found]
-
-
-def _rates(row: rows.IntervalRow) -> dict[str, float]:
-    return {name: count / max(row.interval_s, 1e-9) for name, count in row.source_input.items()}
 
 
 def _with_outcomes(explanation: Explanation, state: StateAtHand, played_on: Player) -> Explanation:

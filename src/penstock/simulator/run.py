@@ -214,8 +214,8 @@ class _Run:
         plant = self.plant
         before = plant.active()
         woken = self._advance()
-        surge = self._jumps.surge if woken and self._jumps else None
-        step = self._loop.step(plant.now_s, woken=woken, surge=surge)
+        jump = self._jumps.last if woken and self._jumps else None
+        step = self._loop.step(plant.now_s, woken=woken, jump=jump)
         plant.settle_changes()
         self._place()
         self.history.add(plant, before, _changed(step), step.levels)

@@ -16,6 +16,7 @@ from penstock.errors import InputError
 from penstock.metrics.rows import PromiseRow, RunRow
 from penstock.metrics.store import Store
 from penstock.report.explain import DECIDED, NOTHING, RUNNER_UP, explain
+from penstock.report.explain_past import Past
 from penstock.report.explain_queries import played_queries, promise_of
 from penstock.report.explain_words import lines
 from penstock.simulator.what_if import Standing, StateAtHand
@@ -135,6 +136,29 @@ def test_in_words_the_reason_comes_before_what_else_might_have_been(store: Store
     decided, nothing = (next(place for place, one in enumerate(told) if key in one) for key in (DECIDED, NOTHING))
     assert decided < nothing
     assert any(one.startswith("  so the change avoids ") for one in told)
+
+
+def test_an_overload_is_played_from_before_it_began(store: Store) -> None:
+    """Two intervals after the jump, what waits is older than the target: late, whatever is done."""
+    run = store.run().run
+    jumped = next(row.number for row in store.intervals(run) if row.entered > 500)
+    state = Past(store, store.run(), {row.number: row for row in store.intervals(run)}, jumped).state(2.0)
+    assert state.past
+    assert state.past[-1].rates["queries"] == pytest.approx(160.0, rel=0.01)
+    assert sum(state.past[0].waited.values()) < sum(one.backlog for one in state.operators.values())
+    assert explain(store, interval=jumped).outcomes[DECIDED].late > 0
+
+
+def test_intervals_that_were_cut_short_are_played_as_long_as_they_were(store: Store) -> None:
+    """A loop that a jump wakes ends intervals early: three of these were played as if each took all of td."""
+    run = store.run()
+    seen = {row.number: row for row in store.intervals(run.run) if row.number <= 7}
+    for number in (6, 7):  # what is one interval, in two parts
+        ends_s = seen[5].time_s + 2.5 * (number - 5)
+        seen[number] = replace(seen[number], time_s=ends_s, interval_s=2.5, source_input={"queries": 100})
+    state = Past(store, run, seen, 5).state(2.0)
+    assert state.rates["queries"] == pytest.approx((40.0,))
+    assert state.seconds == 5.0
 
 
 # ── of a keeper ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -22,11 +22,11 @@ def chain(time_ms: float = 20.0) -> Topology:
 
 def steady(td_s: float, policy: str, seed: int = 1) -> list[int]:
     """The replicas of each interval under a constant load, once all is learnt."""
-    scenario = Scenario(chain(), constant(200.0, 120.0), arrivals="poisson", seed=seed).changed(
+    scenario = Scenario(chain(), constant(200.0, 80.0), arrivals="poisson", seed=seed).changed(
         td_s=td_s, exponential=True
     )
     history = simulate(scenario, policy).history
-    return [sum(row) for time_s, row in zip(history.times_s, history.replicas, strict=True) if 20 < time_s < 120]
+    return [sum(row) for time_s, row in zip(history.times_s, history.replicas, strict=True) if 20 < time_s < 80]
 
 
 @pytest.mark.parametrize("policy", ["psps", "psps:predecessor_backlog", "ds2", "srea", "incremental"])

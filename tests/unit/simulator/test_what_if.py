@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.simulator.what_if import Standing, StateAtHand, played_on
+from penstock.simulator.what_if import Earlier, Standing, StateAtHand, played_on
 
 
 def state(rates=(0.0, 0.0), grouping="shuffle", **changes):
@@ -85,6 +85,36 @@ def test_of_a_source_that_is_not_known_nothing_comes():
     }
     found = played_on(StateAtHand(operators, {"in": (10.0, 10.0)}, 5.0, 2.0), {"known": 1, "unknown": 1})
     assert (found.events, found.late) == (103, 0)
+
+
+def test_what_waits_has_its_age_when_the_past_is_known():
+    """Counted as new, what had waited for 9 s was not late when it was done a second later."""
+    past = tuple(Earlier({"in": 11.0}, {"work": 1}, {"work": waited}) for waited in range(10))
+    known = replace(state(backlog=10, rates=(0.0,) * 10), td_s=1.0, target_s=0.5, past=past)
+    assert played_on(replace(known, past=()), {"work": 1}).late == 6
+    found = played_on(known, {"work": 1})
+    assert found.late == found.events
+    assert found.events in (10, 11)  # one comes just then
+
+
+def test_what_waits_is_with_whom_it_was_sent_to():
+    """Spread over all four, 40 events of 0.1 s were done within a second; the first replica has them all, for four."""
+    past = (Earlier({"in": 40.0}, {"work": 1}, {"work": 0}), Earlier({"in": 0.0}, {"work": 4}, {"work": 30}))
+    here = state(backlog=20, replicas=4, rates=(0.0,) * 10)
+    here = replace(here, td_s=1.0, target_s=1.5)
+    assert played_on(here, {"work": 4}).late == 0
+    assert played_on(replace(here, past=past), {"work": 4}).late >= 18
+
+
+def test_what_is_missing_at_the_end_of_the_past_is_added_once():
+    """What waited at the second operator is still at the first where it is played: it is not there twice."""
+    operators = {
+        "a": Standing(execution_time_s=0.1, pool=4, replicas=1, backlog=10, shares={"in": 1.0}),
+        "b": Standing(execution_time_s=0.1, pool=4, replicas=1, backlog=20, shares={"a": 1.0}),
+    }
+    past = (Earlier({"in": 30.0}, {"a": 1, "b": 1}, {"a": 0, "b": 0}),)
+    found = played_on(StateAtHand(operators, {"in": (0.0,)}, 1.0, 2.0, past=past), {"a": 1, "b": 1})
+    assert found.events == 30
 
 
 @given(st.integers(0, 60), st.integers(0, 40), st.integers(1, 4))

@@ -17,7 +17,7 @@ def scenario() -> Scenario:
     topology = Topology("two")
     first = topology.operator("first", print, inputs=topology.source("in"), execution_time_ms=40.0, pool=32)
     topology.operator("second", print, inputs=first, execution_time_ms=60.0, pool=32, selectivity=0.0)
-    trace = Trace("rises", 10.0, np.array(([60.0] * 27 + [150.0] * 3) * 6))
+    trace = Trace("rises", 10.0, np.array(([60.0] * 27 + [150.0] * 3) * 4))
     regions = (Region(name="here", sizes=(WorkerSize(name="four", capacity=4),), start_s=60.0),)
     return Scenario(topology, trace).changed(td_s=2.0, levels="both", regions=regions)
 

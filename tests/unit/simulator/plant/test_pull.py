@@ -147,6 +147,7 @@ def test_nobody_is_idle_while_something_is_held_and_nobody_has_more_than_the_cre
 
 
 @given(times, st.integers(1, 4), st.integers(0, 9))
+@settings(max_examples=25)
 def test_events_start_in_the_order_in_which_they_came(at_s, active, seed):
     plant = plant_of(pulling(4, 0.3), *at_s, facts=Facts(exponential=True, seed=seed))
     plant.set_replicas("work", tuple(range(active)))
