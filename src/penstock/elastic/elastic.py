@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.checks import fraction, positive
-from penstock.control.loop import Loop, Parts, check_td
-from penstock.control.monitor import Monitor
+from penstock.control.loop import Loop, check_td
 from penstock.control.orders import Order, Stop
 from penstock.control.steering import Helm, Steering
 from penstock.control.step import LoopState
+from penstock.elastic.loop_thread import LoopThread
 from penstock.elastic.planning import PlannedRun
+from penstock.elastic.recording import Recording
 from penstock.elastic.steering import Orders, earlier_run, last_replicas
-from penstock.elastic.summary import Played, draining_s, summarise
-from penstock.elastic.workers import ElasticWorkers, ManagedRun
+from penstock.elastic.summary import summarise
+from penstock.elastic.workers import ElasticWorkers
 from penstock.engine.driver.faults import Fault
 from penstock.engine.run import Run
 from penstock.errors import EngineError, InputError
 from penstock.forecast.registry import check_for_loop
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.interval import DEFAULT_TD_S
-from penstock.metrics.recorder import Recorder
-from penstock.metrics.rows import FaultRow, IntervalRecord, PromiseRow, RunRow
+from penstock.metrics.rows import PromiseRow, RunRow
 from penstock.metrics.scores import Scored
 from penstock.metrics.store import Store
-from penstock.policy.base import Decision, Policy, initial_replicas, name_of
-from penstock.policy.guards import Bounded
+from penstock.policy.base import Decision, Policy, name_of
 from penstock.policy.guards.calendar import parse_calendar
 from penstock.policy.penstock import LATE, TARGET_MS
 from penstock.policy.workload import Workload
@@ -43,10 +40,8 @@ from penstock.workload import DAY_S, Trace
 
 if TYPE_CHECKING:
     from penstock.ui.access import Access
-    from penstock.ui.exposition import RunMetrics
 
 LOOK_EVERY_S = 0.25
-LAST_CHANGES = 1000  # that are kept in memory; the store has them all
 STOP_WITHIN_S = 30.0
 
 
@@ -93,34 +88,19 @@ class Elastic:
         wake: bool = True,
     ) -> None:
         check_td(td_s)
-        if ui is not None and store is None:
-            raise InputError("dashboard: it shows what is in the store; the run needs one, store='metrics.db'")
-        if slots is not None and slots < len(run.topology.operators):
-            raise InputError(
-                f"slots must be at least 1 for each of {len(run.topology.operators)} operators; got {slots}"
-            )
+        _check(run, ui, store, slots)
         if forecaster is not None:
             check_for_loop(forecaster)
         self.ui = parse_listen(ui, what="ui") if isinstance(ui, str) else ui
         self.run = run
         self.policy = policy
-        self.promise = {
-            "late": fraction("run", "late", late),
-            "target_ms": positive("run", "target_ms", target_ms),
-        }
+        self.promise = {"late": fraction("run", "late", late), "target_ms": positive("run", "target_ms", target_ms)}
         self.td_s = td_s
-        self.slots = slots
         self.warm_up_s = warm_up_s
+        self.wake = wake
         self.expected = expected if expected is not None else _trace_of(run)
         self.workers = workers
         self.settings = dict(settings or {})  # whatever else the store shall know of the run
-        self.started_s = self.ended_s = 0.0
-        self.loop: Loop | None = None
-        self.managed: ManagedRun | None = None
-        self.played = Played(td_s)
-        self.wake = wake
-        self._fresh = _Fresh(run)
-        self.decisions: deque[Decision] = deque(maxlen=LAST_CHANGES)  # that changed replicas, the last of them
         pools = {name: operator.pool for name, operator in run.topology.operators.items()}
         self._planned = PlannedRun(
             run=run,
@@ -135,22 +115,24 @@ class Elastic:
             calendar=parse_calendar(calendar, pools),
             shadow=shadow,
             canary=canary,
+            slots=slots,
         )
         self._helm = Helm(pools, self._planned.make)  # a mistake in the policy shows before anything starts
         self.store = None if store is None else Store(str(store))
+        self._put_together()
+
+    def _put_together(self) -> None:
+        """The parts around the run, before anything has started."""
+        self._promised = PromiseRow(**self.promise)
         self._orders = Orders(self._helm, self.name, self.store, lambda: self.run.clock.now())
-        self._recorder = None if self.store is None else Recorder(partial(self.store.write, self.name))
+        scored = Scored(self._policy_name, self._promised)
+        self.recording = Recording(self.name, self.run, self._helm, scored, self.store)
+        self._thread = LoopThread(self._planned, self._helm, self.recording, self.workers)
+        self.started_s = self.ended_s = 0.0
         self.ui_url: str | None = None  # once it has started
         self.access: Access | None = None  # for who steers it from elsewhere
-        self._metrics: RunMetrics | None = None
-        self._scored = Scored(self._policy_name, PromiseRow(**self.promise))
         self._counters: RunCounters | None = None
-        self._faults = 0  # the last one recorded
-        self._failure: Exception | None = None
-        self._ending = threading.Event()
-        self._recorded = False  # all of it
         self._stop_within_s = STOP_WITHIN_S
-        self._thread = threading.Thread(target=self._control, name="penstock-loop", daemon=True)
         self._started = contextlib.ExitStack()
 
     @property
@@ -171,7 +153,7 @@ class Elastic:
                 self._started.enter_context(self.workers.started())
             if not self.run.started:
                 if self.policy is not None or begin:
-                    self.run.begin_with({**self._initial(), **begin})
+                    self.run.begin_with({**self._thread.initial(), **begin})
                 self.run.start()
                 self._started.callback(self._stop_run)
             if self.access is not None:
@@ -181,13 +163,13 @@ class Elastic:
             self._close()
             raise
         self.started_s = self.run.clock.now()
-        self._thread.start()
+        self._thread.start(self.warm_up_s, self.wake)
         return self
 
     def _enter(self, store: Store) -> dict[str, int]:
         """Note that the run begins, under the orders of the driver before it; gives the replicas that these ask for."""
         earlier = earlier_run(store, self.run.id) if self.run.carried_on else None
-        store.start_run(self._row(), PromiseRow(**self.promise))
+        store.start_run(self._row(), self._promised)
         if earlier is None:
             return {}
         self._orders.carry_over(earlier)
@@ -200,13 +182,14 @@ class Elastic:
         from penstock.ui.server import serving
         from penstock.ui.steer import Bridge
 
-        self._metrics = RunMetrics(self, self.run.topology.name, self._policy_name, PromiseRow(**self.promise))
+        metrics = RunMetrics(self, self.run.topology.name, self._policy_name, self._promised)
+        self.recording.metrics = metrics
 
         def bridge(url: str) -> Bridge:
             self.access = Access.new(url, self.name, listen)
             return Bridge(self, self.access)
 
-        self.ui_url = self._started.enter_context(serving(store, listen, self._metrics.exposition, bridge))
+        self.ui_url = self._started.enter_context(serving(store, listen, metrics.exposition, bridge))
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until the sources have ended and everything is processed; False if the time is over first.
@@ -218,8 +201,8 @@ class Elastic:
             left_s = LOOK_EVERY_S if deadline_s is None else deadline_s - self.run.clock.now()
             if self.run.wait(max(0.0, min(LOOK_EVERY_S, left_s))):
                 return True
-            if self._failure is not None:
-                raise self._failure
+            if self._thread.failure is not None:
+                raise self._thread.failure
             if (left_s <= LOOK_EVERY_S and deadline_s is not None) or self.run.stopped() or self.stopping:
                 return False
 
@@ -228,12 +211,12 @@ class Elastic:
 
         Raises why the run has failed, if it was started here and has.
         """
-        if self._ending.is_set():
+        if self._thread.ending.is_set():
             return
         self.ended_s = self.run.clock.now()
         with contextlib.suppress(EngineError):  # it has ended already
             self._counters = self.run.fresh_counters(2.0)
-        self._ending.set()
+        self._thread.ending.set()
         self._stop_within_s = timeout_s
         self._close()
 
@@ -278,6 +261,16 @@ class Elastic:
         return self._counters or self.run.counters()
 
     @property
+    def loop(self) -> Loop | None:
+        """The control loop, once it has begun."""
+        return self._thread.loop
+
+    @property
+    def decisions(self) -> deque[Decision]:
+        """The last thousand decisions that changed replicas; the store has them all."""
+        return self.recording.decisions
+
+    @property
     def loop_state(self) -> LoopState:
         """Where the control loop is; before it has started, nowhere."""
         return LoopState() if self.loop is None else self.loop.state
@@ -287,7 +280,7 @@ class Elastic:
         counters = self.counters()
         times = {name: one.execution_time_s for name, one in counters.operators.items()}
         workload = self.workload({name: time_s for name, time_s in times.items() if time_s is not None})
-        found = summarise(self.run.topology, counters, self.played, workload)
+        found = summarise(self.run.topology, counters, self.recording.played, workload)
         return {
             "topology": self.run.topology.name,
             "policy": None if self.policy is None else name_of(self.policy),
@@ -296,7 +289,7 @@ class Elastic:
             **found,
             "faults": [self._fault(one) for one in self.run.faults()],
             "checkpoints": asdict(self.run.checkpoint_status()),
-            **({"workers": self.managed.summary()} if self.managed is not None else {}),
+            **({"workers": managed.summary()} if (managed := self._thread.managed) is not None else {}),
         }
 
     def _fault(self, fault: Fault) -> dict[str, Any]:
@@ -307,72 +300,7 @@ class Elastic:
         """What a static run would be sized for, if the trace is known; declared execution times go before these."""
         return self._planned.workload(times_s)
 
-    def record(self, record: IntervalRecord) -> None:
-        """The loop hands over an interval: what the summary needs stays here, all of it goes to the store."""
-        self.played.td_s = self._helm.planning.rules.td_s
-        self.played.add(record.interval, record.decisions, self._fresh.draining_s)
-        self._scored.policy = self.steering.policy or self._policy_name
-        record = self._scored.after(replace(record, faults=self._new_faults()))
-        made = (Decision(one.operator, one.before, one.after, one.reason, one.expected) for one in record.decisions)
-        self.decisions.extend(one for one in made if one.changed)
-        if self._metrics is not None:
-            self._metrics.record(record)
-        if self._recorder is not None:
-            self._recorder.record(record)
-
-    def _new_faults(self, ended: bool = False) -> tuple[FaultRow, ...]:
-        """The faults that are over, or ended with the run, and have not been recorded yet."""
-        new = [one for one in self.run.faults() if one.number > self._faults and (ended or one.seconds is not None)]
-        self._faults = max((one.number for one in new), default=self._faults)
-        return tuple(FaultRow(**asdict(one)) for one in new)
-
-    # ── the loop ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _control(self) -> None:
-        """Measure execution times on the first real events, then run the loop until the run ends."""
-        try:
-            self.loop = self._assemble(self._warm_up())
-            if self.wake:
-                self.run.watch_surges(self.loop.wake)
-            self.loop.run(lambda: self._ending.is_set() or self.run.stopped())
-        except Exception as error:
-            if not (self._ending.is_set() or self.run.stopped()):
-                self._failure = error
-
-    def _warm_up(self) -> dict[str, float]:
-        """Execution times of the operators that have processed events by the end of the warm-up."""
-        self.run.clock.sleep_until(self.run.clock.now() + self.warm_up_s)
-        found = {name: one.execution_time_s for name, one in self.run.fresh_counters().operators.items()}
-        return {name: time_s for name, time_s in found.items() if time_s is not None}
-
-    def _assemble(self, times_s: Mapping[str, float]) -> Loop:
-        run, self._planned.times_s = self.run, times_s
-        planning, policy = self._helm.remake(), self._guarded
-        monitor = Monitor(self._fresh, planning.rules, dict(times_s))
-        if self.workers is None:
-            return Loop(Parts(monitor, policy, run, planning.analyzer, self, steer=self._helm.take), run.clock)
-        self.managed = managed = self.workers.manage(run, policy, planning.rules.td_s)
-        parts = Parts(
-            monitor,
-            managed.policy,
-            run,
-            planning.analyzer,
-            self,
-            infrastructure=managed.step,
-            levels=managed.view,
-            steer=self._helm.take,
-        )
-        return Loop(parts, run.clock)
-
-    @property
-    def _guarded(self) -> Policy:
-        """What a person says goes around the policy, and the hard limits around that."""
-        return Bounded(self._helm.guard, slots=self.slots)
-
-    def _initial(self) -> dict[str, int]:
-        pools = {name: operator.pool for name, operator in self.run.topology.operators.items()}
-        slots = None if self.workers is None else self.workers.first_slots
-        return initial_replicas(self._guarded, pools, self.td_s, slots)
+    # ── parts ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def _policy_name(self) -> str:
@@ -402,34 +330,17 @@ class Elastic:
                 self.store.close()
 
     def _end_records(self) -> None:
-        """End the loop, and have the store know all of the run, and that it has ended; once."""
-        self._ending.set()
-        if self._recorded:
-            return
-        self._recorded = True
-        if self._thread.is_alive():
-            self._thread.join(self._helm.planning.rules.td_s + 5.0)
-        if self._recorder is not None:
-            self._recorder.close()
-        if self.store is not None:
-            self.store.write_faults(self.name, self._new_faults(ended=True))
-            self.store.finish_run(self.name, datetime.now(UTC).isoformat())
+        """End the loop, and have the store know all of the run; once."""
+        if not self.recording.ended:
+            self._thread.end()
+            self.recording.end()
 
 
-class _Fresh:
-    """The run's counters, asked for anew: all replicas report at the end of the interval, not half a second before."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._last: RunCounters | None = None
-        self.draining_s = 0.0  # between the last two looks
-
-    def counters(self) -> RunCounters:
-        """The counters now."""
-        now = self._run.fresh_counters()
-        self.draining_s = 0.0 if self._last is None else draining_s(self._last, now)
-        self._last = now
-        return now
+def _check(run: Run, ui: str | Listen | None, store: str | Path | None, slots: int | None) -> None:
+    if ui is not None and store is None:
+        raise InputError("dashboard: it shows what is in the store; the run needs one, store='metrics.db'")
+    if slots is not None and slots < len(run.topology.operators):
+        raise InputError(f"slots must be at least 1 for each of {len(run.topology.operators)} operators; got {slots}")
 
 
 def _trace_of(run: Run) -> Trace | None:

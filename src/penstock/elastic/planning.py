@@ -39,6 +39,7 @@ class PlannedRun:
     calendar: tuple[Event, ...] = ()
     shadow: str | Policy | None = None
     canary: str | Policy | None = None
+    slots: int | None = None  # all replicas together have at most so many
     times_s: Mapping[str, float] = field(default_factory=dict)  # execution times, once they are measured
 
     def make(self, steering: Steering, now: Planning | None) -> Planning:

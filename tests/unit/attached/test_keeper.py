@@ -6,26 +6,18 @@ import html
 import logging
 import math
 import threading
-import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from penstock.attached import keeper as module
 from penstock.attached.keeper import Keeper
 from penstock.attached.model import monitor
 from penstock.attached.model.cost import Cost
 from penstock.attached.model.demand import Promise
 from penstock.attached.model.need import Bounds
 from penstock.attached.model.plant import SimulatedExecutors, SimulatedQuery
-from penstock.attached.model.progress import Batch
-from penstock.attached.options import KeeperOptions, check_calendar
+from penstock.attached.options import KeeperOptions
 from penstock.errors import EngineError, InputError
-from penstock.metrics.store import Store
-from penstock.policy.psps import Psps
-from penstock.policy.registry import POLICIES
-from tests.waiting import until
 
 COST = Cost(by_row_s=0.04, by_batch_s=0.2, fixed_s=0.5, spread=1.1)
 
@@ -232,19 +224,6 @@ def test_a_freeze_keeps_executors_and_an_event_has_them_ready() -> None:
     assert any("at least 10 by the calendar" in one.reason for one in played.keeper.decisions)
 
 
-def test_a_calendar_is_looked_at_before_it_is_needed() -> None:
-    bounds, promise = Bounds(1, 2), Promise(10.0)
-    with pytest.raises(InputError, match="event 'freeze sometimes': must be "):
-        KeeperOptions(bounds=bounds, promise=promise, calendar="freeze sometimes")
-    many = KeeperOptions(bounds=bounds, promise=promise, calendar="least clicks=9 daily 08:00-10:00")
-    check_calendar(many, slots_each=5)
-    with pytest.raises(
-        InputError,
-        match=r"^event 'least clicks=9 daily 08:00-10:00', query 'clicks': 2 executors have 8 slots; got 9$",
-    ):
-        check_calendar(many, slots_each=4)
-
-
 def test_in_a_notebook_it_is_text_and_nothing_else() -> None:
     played = Played(query(lambda s: int(10 * s), name="<b>clicks</b> & more")).until(50.0)
     shown = played.keeper._repr_html_()
@@ -254,158 +233,10 @@ def test_in_a_notebook_it_is_text_and_nothing_else() -> None:
     assert html.unescape(shown[5:-6]) == str(played.keeper)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"mode": "watch"}, "attach: mode must be one of act, advise; got 'watch'"),
-        ({"policy": "hope"}, "policy: no such name 'hope'"),
-        ({"policy": "static:4"}, "attach: policy must be one that follows the load; got 'static:4'"),
-        ({"forecaster": "hope"}, "forecaster: no such name 'hope'"),
-        ({"td_s": 0.0}, "interval: td must be at least"),
-        ({"cooldown_s": -1.0}, "attach: cooldown_s must be a number of at least 0; got -1"),
-    ],
-)
-def test_wrong_options_are_said_at_once(wrong: dict[str, object], said: str) -> None:
-    with pytest.raises(InputError, match=said.replace("(", r"\(")):
-        KeeperOptions(bounds=Bounds(1, 2), promise=Promise(10.0), **wrong)  # type: ignore[arg-type]
-
-
-def test_a_policy_that_keeps_a_promise_is_told_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: dict[str, object] = {}
-
-    def make(late: float = 0.5, target_ms: float = 1.0) -> Psps:
-        told.update(late=late, target_ms=target_ms)
-        return Psps()
-
-    monkeypatch.setitem(POLICIES._makers, "promising", (make, None))
-    KeeperOptions(bounds=Bounds(1, 2), promise=Promise(10.0, 0.02), policy="promising")
-    assert told == {"late": 0.02, "target_ms": 2000.0}  # most of the target goes by in batches
-    KeeperOptions(bounds=Bounds(1, 2), promise=Promise(10.0, 0.02), policy="promising:target_ms=500")
-    assert told == {"late": 0.02, "target_ms": 500}
-
-
 def test_a_query_is_attached_once() -> None:
     played = Played(query(lambda s: 0))
     with pytest.raises(InputError, match="query 'clicks': is attached already"):
         played.keeper.add(query(lambda s: 0))
-
-
-# ── the thread ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Watched:
-    """A query that says what a test wants."""
-
-    name, trigger_s, restarts = "clicks", 0.0, 0
-
-    def __init__(self) -> None:
-        self.gone: str | None = None
-        self.dies: BaseException | None = None
-        self.asked = 0
-
-    def batches(self) -> Sequence[Batch]:
-        self.asked += 1
-        if self.dies is not None:
-            died, self.dies = self.dies, None
-            raise died
-        return ()
-
-    def running(self) -> float | None:
-        return None
-
-    def absence(self) -> str | None:
-        return self.gone
-
-
-class Session(SimulatedExecutors):
-    why: str | None = None
-
-    def ended(self) -> str | None:
-        return self.why
-
-
-@pytest.fixture
-def live(tmp_path: Path) -> tuple[Keeper, Watched, Session]:
-    session, watched = Session(2, slots_each=2, join_s=1.0, now=time.monotonic), Watched()
-    options = KeeperOptions(bounds=Bounds(1, 4), promise=Promise(10.0), forecaster=None, td_s=0.2)
-    keeper = Keeper(session, options, tmp_path / "metrics.db")
-    keeper.add(watched)
-    return keeper, watched, session
-
-
-def test_a_loop_that_dies_begins_again(
-    live: tuple[Keeper, Watched, Session], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(module, "AGAIN_S", 0.05)
-    keeper, watched, _ = live
-    with keeper.start():
-        until(lambda: watched.asked > 1)
-        watched.dies = SystemExit(1)  # not even that
-        until(lambda: keeper.deaths == 1)
-        asked = watched.asked
-        until(lambda: watched.asked > asked + 1)
-        assert keeper.alive
-    assert keeper.reason == "it was stopped"
-    assert "the keeper's loop died; it begins again" in caplog.text
-
-
-def test_a_fault_of_the_session_is_one_interval(live: tuple[Keeper, Watched, Session]) -> None:
-    keeper, _, session = live
-    slots, session.slots = session.slots, lambda: 1 // 0  # type: ignore[method-assign]
-    with keeper.start():
-        until(lambda: keeper.state.failures.get("monitor", 0) > 0)
-        session.slots = slots  # type: ignore[method-assign]
-        until(lambda: keeper.state.last is not None and not keeper.state.last.failures)
-        assert keeper.deaths == 0
-
-
-def test_it_ends_with_the_session(live: tuple[Keeper, Watched, Session], tmp_path: Path) -> None:
-    keeper, watched, session = live
-    keeper.start()
-    until(lambda: watched.asked > 1)
-    session.why = "the Spark session has ended"
-    until(lambda: not keeper._thread.is_alive())
-    assert (keeper.alive, keeper.reason) == (False, "the Spark session has ended")
-    store = Store(str(tmp_path / "metrics.db"), must_exist=True)
-    assert store.run().finished_at is not None
-    store.close()
-    assert str(keeper).startswith("keeper of simulated: stopped, as the Spark session has ended")
-
-
-def test_it_ends_when_its_queries_are_gone_for_long(
-    live: tuple[Keeper, Watched, Session], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keeper, watched, session = live
-    watched.gone = "the query has ended: it was stopped"
-    keeper.start()
-    until(lambda: watched.asked > 2)
-    assert keeper.alive  # it may be started again
-    monkeypatch.setattr(module, "AWAY_S", 0.1)
-    until(lambda: not keeper._thread.is_alive())
-    assert keeper.reason == "no query is left: clicks ended"
-    assert session.count() == 2  # as it was
-
-
-def test_one_of_two_queries_that_is_gone_for_long_needs_nothing_any_more(
-    live: tuple[Keeper, Watched, Session], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "AWAY_S", 0.1)
-    keeper, *_ = live
-    other = Watched()
-    other.name = "counts"
-    keeper.add(other)
-    with keeper.start():
-        other.gone = "the query has ended: it was stopped"
-        until(lambda: set(keeper.queries) == {"clicks"})
-        assert set(keeper.monitor.states) == {"clicks"}
-        assert keeper.alive
-
-
-def test_nothing_of_it_is_left(live: tuple[Keeper, Watched, Session]) -> None:
-    keeper, *_ = live
-    keeper.start().stop()
-    keeper.stop()
-    assert "penstock-keeper" not in {one.name for one in threading.enumerate()}
 
 
 def test_the_logs_of_this_test_are_quiet(caplog: pytest.LogCaptureFixture) -> None:

@@ -69,13 +69,18 @@ def test_intervals_count_once_though_the_store_needs_several_tries(
             raise OperationalError("insert", {}, Exception("the disk is full"))
 
     monkeypatch.setattr(Store, "write", write)
-    monkeypatch.setattr("penstock.elastic.elastic.Recorder.__init__.__kwdefaults__", {"capacity": 9, "retry_s": 0.01})
+    monkeypatch.setattr("penstock.elastic.recording.Recorder.__init__.__kwdefaults__", {"capacity": 9, "retry_s": 0.01})
     live = Elastic(run(), td_s=1.0, store=tmp_path / "metrics.db")
-    live.record(interval(1))
+    live.recording.record(interval(1))
     until(lambda: tries == ["run"] * 3)
-    assert live._recorder is not None
-    assert live._recorder.close().written == 1
-    assert (live.played.entered, live.played.left, live.played.replicas) == ([100], [90.0], [2])
+    assert live.recording._recorder is not None
+    assert live.recording._recorder.close().written == 1
+    played = live.recording.played
+    assert (played.entered, played.left, played.replicas) == (
+        [100],
+        [90.0],
+        [2],
+    )
     assert [(one.before, one.after, one.reason) for one in live.decisions] == [(1, 2, "more came")]
 
 
@@ -87,10 +92,10 @@ def test_a_fault_is_recorded_once_when_it_is_over_or_with_the_run(tmp_path: Path
     live = Elastic(watched, td_s=1.0, store=tmp_path / "metrics.db")
     assert live.store is not None
     live.store.start_run(live._row())
-    live.record(replace(interval(1), decisions=()))
+    live.recording.record(replace(interval(1), decisions=()))
     found += [over, lasting]
-    live.record(replace(interval(2), decisions=()))
-    live.record(replace(interval(3), decisions=()))
+    live.recording.record(replace(interval(2), decisions=()))
+    live.recording.record(replace(interval(3), decisions=()))
     live._close()
     store = Store(str(tmp_path / "metrics.db"))
     first = FaultRow(number=1, time_s=12.0, cause="a worker was killed", deaths=2, seconds=2.5)
@@ -102,12 +107,12 @@ def test_a_fault_is_recorded_once_when_it_is_over_or_with_the_run(tmp_path: Path
 def test_without_a_store_the_summary_has_what_it_needs() -> None:
     live = Elastic(run(), "static:peak", td_s=1.0)
     for number in (1, 2):
-        live.record(interval(number))
-    assert live.played.entered == [100, 100]
+        live.recording.record(interval(number))
+    assert live.recording.played.entered == [100, 100]
     workload = live.workload({})
     assert workload is not None
     assert (workload.peak_rate, workload.execution_times_s) == (250.0, {"work": 0.01})
-    assert live._initial() == {"work": 3}  # ⌈250 · 0.01⌉
+    assert live._thread.initial() == {"work": 3}  # ⌈250 · 0.01⌉
 
 
 def test_what_was_in_flight_when_a_stream_is_stopped_is_in_its_summary() -> None:
@@ -167,9 +172,9 @@ def test_what_is_not_started_leaves_no_thread(tmp_path: Path) -> None:
 
 
 def test_unless_told_otherwise_it_keeps_a_promise() -> None:
-    policy = list(inside(Elastic(run(), late=0.05, target_ms=300, td_s=1.0)._guarded))[-1]
+    policy = list(inside(Elastic(run(), late=0.05, target_ms=300, td_s=1.0)._thread._guarded))[-1]
     assert repr(policy) == "Penstock(late=0.05, target_ms=300)"
-    policy = list(inside(Elastic(run(), "penstock:late=0.2", td_s=1.0)._guarded))[-1]
+    policy = list(inside(Elastic(run(), "penstock:late=0.2", td_s=1.0)._thread._guarded))[-1]
     assert repr(policy) == "Penstock(late=0.2, target_ms=2000)"
     with pytest.raises(InputError, match="policy 'penstock': late must be above 0 and at most 1; got 0"):
         Elastic(run(), late=0, td_s=1.0)

@@ -79,7 +79,7 @@ class PlantRun:
     def publish_utilisation(self, _: Any) -> None:
         pass
 
-    def watch_surges(self, told: Any) -> None:
+    def watch_jumps(self, told: Any) -> None:
         self.told = told
 
     def faults(self) -> list[Any]:
@@ -156,8 +156,8 @@ def test_a_frozen_run_begins_with_the_replicas_that_it_had(tmp_path: Path) -> No
         until(lambda: active(run) == 5)
         live.steer(Freeze())
         CliRunner().invoke(app, ["ctl", "release", str(tmp_path), "work"])
-        numbers = len(live.played.entered)
-        until(lambda: len(live.played.entered) > numbers + 1)
+        numbers = len(live.recording.played.entered)
+        until(lambda: len(live.recording.played.entered) > numbers + 1)
         assert active(run) == 5
     second, again = elastic(tmp_path, carried_on=1)
     with second:

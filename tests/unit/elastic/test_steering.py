@@ -144,7 +144,7 @@ def test_what_the_store_is_given_has_scores(tmp_path: Path) -> None:
     live.store.start_run(live._row())
     for number in (1, 2, 3):
         one = interval(number)
-        live.record(replace(one, decisions=one.decisions[:1]))
+        live.recording.record(replace(one, decisions=one.decisions[:1]))
     live._close()
     with closing(Store(str(tmp_path / "metrics.db"), must_exist=True)) as store:
         assert [(row.number, row.policy, row.role) for row in store.scores("run")] == [
