@@ -27,7 +27,7 @@ $(CLASSES): $(READY) scripts/spark_classes.py  # JVMs start in half the time wit
 java:  ## make sure that there is a Java runtime for Spark
 	@scripts/java.sh
 
-services:  ## install what tests start for themselves: Kafka, RabbitMQ, PostgreSQL, Chromium
+services:  ## install what tests start for themselves: Kafka, HDFS, RabbitMQ, PostgreSQL, Chromium
 	@scripts/services.sh
 
 demo: $(READY) java  ## run the Twitter application for about two minutes
@@ -49,7 +49,7 @@ format: $(READY)  ## let ruff put the code into form
 	$(BIN)/ruff format .
 
 unit: $(READY) services  ## tests without Spark, and the examples in docstrings
-	$(PYTEST) -n auto --doctest-modules src experiments tests/unit
+	OPENBLAS_NUM_THREADS=1 $(PYTEST) -n auto --dist worksteal --doctest-modules src experiments tests/unit
 
 live: $(READY) java services $(CLASSES)  ## all tests on Spark, two at a time: they wait more than they work
 	JAVA_TOOL_OPTIONS="$(LIGHT_JVM)" $(PYTEST) -n 2 --dist worksteal tests/spark tests/e2e
@@ -71,5 +71,5 @@ docs: $(READY)  ## the documents as a site in site/, links checked
 	@echo "site/index.html"
 
 clean:  ## remove .venv, caches and what runs left behind
-	rm -rf .venv .bench-venv .kafka .s3 out dist site .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .bench-venv .kafka .hdfs .s3 out dist site .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks examples experiments -name __pycache__ -type d -prune -exec rm -rf {} +

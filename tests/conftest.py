@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import settings
 from .services import broker as rabbitmq
 from .services import browser as chromium
 from .services import database as postgresql
+from .services import hdfs as hadoop
 from .services import kafka as apache
 from .services import s3
 
@@ -73,6 +75,21 @@ def object_store() -> Iterator[s3.ObjectStore]:
             yield one
         finally:
             one.stop()
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[hadoop.Hdfs]:
+    """An HDFS; who kills it starts it again."""
+    if hadoop.java() is None:
+        pytest.skip("Hadoop is not installed")
+    if find_spec("hdfs_native") is None:
+        pytest.skip("hdfs-native is not installed")
+    one = hadoop.Hdfs(tmp_path_factory.mktemp("hdfs"))
+    try:
+        one.start()
+        yield one
+    finally:
+        one.kill()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from penstock.engine.driver.restarts import is_outside
+from penstock.engine.driver.causes import Kind, kind_of
 from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
 from penstock.sinks import CollectSink, DatabaseSink, collected
@@ -44,7 +44,7 @@ def test_a_run_outlives_any_number_of_killed_workers(collected_in: Path) -> None
         sent = run.counters().sources["numbers"]
     faults = run.faults()
     assert [(one.number, one.deaths) for one in faults] == [(kill + 1, 1) for kill in range(KILLS)]
-    assert all(is_outside(one.cause) for one in faults), faults
+    assert all(kind_of(one.cause) in {Kind.ENVIRONMENT, Kind.CONSEQUENCE} for one in faults), faults
     print("stood still for", [one.seconds and round(one.seconds, 2) for one in faults], "s")
     assert {str(n) for n in range(sent)} <= dict(collected(collected_in)).keys()
 

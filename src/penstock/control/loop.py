@@ -65,15 +65,15 @@ class Loop:
         self._number = 0
         self._last_s: float | None = None
         self._wanted = threading.Event()  # somebody wants a step before the next is due
-        self._surge: Mapping[str, float] | None = None  # why
+        self._jump: Mapping[str, float] | None = None  # why
         self._cut = False  # the last step came before its time
         self._failures: dict[str, str] = {}  # in this step, by phase
         self._failing: dict[str, str] = {}  # what the log has been told of
 
-    def step(self, now_s: float, *, woken: bool = False, surge: Mapping[str, float] | None = None) -> Step:
+    def step(self, now_s: float, *, woken: bool = False, jump: Mapping[str, float] | None = None) -> Step:
         """One interval, as the papers have it. The first only looks where the counters stand.
 
-        `woken`: it ends before its time; `surge`: the rates of the sources at its end, if these have jumped.
+        `woken`: it ends before its time; `jump`: the rates of the sources at its end, if these have jumped.
         """
         failures = self._begin(now_s)
         cut, self._cut = woken or self._cut, woken
@@ -81,8 +81,8 @@ class Loop:
         parts = self._steered()
         if snapshot is None:
             return self._finish(Step(number=self._number, time_s=now_s, failures=failures))
-        if surge or snapshot.td_s != self.td_s:
-            snapshot = replace(snapshot, td_s=self.td_s, surge=surge or {})
+        if jump or snapshot.td_s != self.td_s:
+            snapshot = replace(snapshot, td_s=self.td_s, jump=jump or {})
         forecast = self._try("analyze", parts.analyzer.analyze, snapshot) if parts.analyzer is not None else None
         plan = self._try("plan", parts.policy.plan, snapshot, forecast)
         undone = self._try("execute", execute, parts.actuator, snapshot, plan, parts.measure) if plan else None
@@ -107,19 +107,19 @@ class Loop:
         while not stop():
             now_s, woken = self._clock.now(), self._wanted.is_set()
             self._wanted.clear()
-            surge, self._surge = self._surge, None
+            jump, self._jump = self._jump, None
             early = woken and now_s < due_s
-            self.step(now_s, woken=early, surge=surge)
+            self.step(now_s, woken=early, jump=jump)
             if not early or due_s - now_s < SHORTEST_TD_S:
                 due_s = next_due_s(due_s, now_s, self.td_s)
             self._sleep(due_s, min(due_s, now_s + SHORTEST_TD_S), stop)
 
-    def wake(self, surge: Mapping[str, float] | None = None) -> None:
+    def wake(self, jump: Mapping[str, float] | None = None) -> None:
         """Something happened that cannot wait: step now, or 0.2 s after the last step; from any thread.
 
-        `surge`: the rates to which sources have jumped, per second.
+        `jump`: the rates to which sources have jumped, per second.
         """
-        self._surge = surge or self._surge
+        self._jump = jump or self._jump
         self._wanted.set()
         if isinstance(self._clock, Wakes):
             self._clock.wake()

@@ -88,7 +88,7 @@ class Run:
         self._spark = spark
         self._owns_spark = spark is None
         self._own_folder = self.options.folder is None
-        self._first_layout = full_layout(topology, self.options.source_slots)
+        self._first_layout = full_layout(topology, self.options.source_slots, direct=self.options.direct)
         self._laying_out = threading.Lock()
         self._stopped = threading.Event()
         self._checked = False
@@ -263,7 +263,9 @@ class Run:
         """
         driver = self._at_work
         with self._laying_out, self._routing.laying_out(pools, lambda: driver.work.layout):
-            return driver.work.take_over(lay_out(self.topology, pools, self.options.source_slots))
+            return driver.work.take_over(
+                lay_out(self.topology, pools, self.options.source_slots, direct=self.options.direct)
+            )
 
     def wait_settled(self, timeout_s: float) -> bool:
         """Wait until no earlier shift is at work any more; False if the time is over first."""
@@ -293,9 +295,9 @@ class Run:
         """The last committed checkpoint, how long it took, and how many there were."""
         return self._at_work.checkpoint_status
 
-    def watch_surges(self, told: Callable[[Mapping[str, float]], None]) -> None:
+    def watch_jumps(self, told: Callable[[Mapping[str, float]], None]) -> None:
         """Have this called when what enters jumps, with the rate since by source, from another thread."""
-        self._at_work.surges.subscribe(told)
+        self._at_work.jumps.subscribe(told)
 
     def faults(self) -> list[Fault]:
         """When the query died, of what, and for how long no new event reached a sink; the last thousand times."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.common.files import sealed, unsealed
+from penstock.common.sealed_json import OtherVersion, from_json, to_json
 from penstock.common.storage import Place, Storage, storage_at
 from penstock.engine.options import RunOptions
 from penstock.errors import InputError
@@ -29,11 +29,7 @@ class RunFile(msgspec.Struct, frozen=True):
 
     def write(self, place: Place) -> None:
         """Have it safe when this returns."""
-        storage_at(place).write(FILE, sealed(msgspec.json.format(msgspec.json.encode(self))))
-
-
-class _Versioned(msgspec.Struct):
-    version: int = 1  # of Penstock 0.1, which did not write it
+        storage_at(place).write(FILE, to_json(self))
 
 
 def describe(topology: Topology) -> dict[str, str]:
@@ -73,14 +69,12 @@ def run_file(place: Place | None, topology: Topology, options: RunOptions, new_i
 
 def _read(storage: Storage) -> RunFile | None:
     try:
-        text = unsealed(storage.read(FILE))
-        version = msgspec.json.decode(text, type=_Versioned).version
-        if version != VERSION:
-            raise InputError(
-                f"{storage}: holds a run of format {version}; this version of Penstock carries on format {VERSION}: "
-                "finish it with the version that began it, or begin anew in another folder"
-            )
-        return msgspec.json.decode(text, type=RunFile)
+        return from_json(storage.read(FILE), RunFile, VERSION)
+    except OtherVersion as other:
+        raise InputError(
+            f"{storage}: holds a run of format {other.version}; this version of Penstock carries on format {VERSION}: "
+            "finish it with the version that began it, or begin anew in another folder"
+        ) from other
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

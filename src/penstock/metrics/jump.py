@@ -44,13 +44,13 @@ class Jumps:
     """Looks at cumulative counts of sources, and says when they jump over the `before_s` before.
 
     The last `recent_s` are looked at, in which a large jump shows, and the last three times as long. A jump is told
-    once: what follows is compared with the rate since, and `surge` has that by source. Counts that go back, or a clock
+    once: what follows is compared with the rate since, and `last` has that by source. Counts that go back, or a clock
     that does, begin anew.
 
     >>> jumps = Jumps()
     >>> [jumps.look(0.1 * n, {"in": 20 * n}) for n in range(1, 31)].count(True)
     0
-    >>> jumps.look(3.1, {"in": 680}), {source: round(rate) for source, rate in jumps.surge.items()}
+    >>> jumps.look(3.1, {"in": 680}), {source: round(rate) for source, rate in jumps.last.items()}
     (True, {'in': 800})
     >>> jumps.look(3.2, {"in": 760})
     False
@@ -60,7 +60,7 @@ class Jumps:
         self.recent_s = positive("jumps", "recent_s", recent_s)
         self.before_s = at_least("jumps", "before_s", before_s, self.recent_s)
         self.sigmas = positive("jumps", "sigmas", sigmas)
-        self.surge: dict[str, float] = {}  # events per second since the last jump, when it was told
+        self.last: dict[str, float] = {}  # events per second since the last jump, when it was told
         self._seen: deque[_Look] = deque()
 
     def look(self, time_s: float, entered: Mapping[str, int]) -> bool:
@@ -74,7 +74,7 @@ class Jumps:
             if middle is not None and self._jumped(middle):
                 self._seen = deque([middle, now])
                 passed_s = time_s - middle.time_s
-                self.surge = {name: (n - middle.by_source.get(name, 0)) / passed_s for name, n in entered.items()}
+                self.last = {name: (n - middle.by_source.get(name, 0)) / passed_s for name, n in entered.items()}
                 return True
         return False
 

@@ -182,7 +182,7 @@ class Snapshot:
     incomplete: Mapping[str, str] = field(default_factory=dict)
     source_output: float = 0.0  # source events that left the topology
     latency: IntervalLatency = IntervalLatency()
-    surge: Mapping[str, float] = field(default_factory=dict)  # after a jump: rates since, by source, per second
+    jump: Mapping[str, float] = field(default_factory=dict)  # after a jump: rates since, by source, per second
 
     @property
     def loads(self) -> Loads:

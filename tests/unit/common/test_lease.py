@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from penstock.common import lease
 from penstock.common.lease import alone_in
 from penstock.common.storage import Storage, storage_at
 from penstock.errors import EngineError
+from tests.services.hdfs import Hdfs
 from tests.waiting import until
 
 
@@ -124,3 +126,19 @@ def test_a_lease_that_cannot_be_renewed_for_a_while_stays_ours(away: Storage, mo
         before = away.read("lock")
         until(lambda: away.read("lock") != before)
         held.check()
+
+
+def test_an_hdfs_is_held_by_a_lease(hdfs: Hdfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "STALE_S", 100.0)
+    away = storage_at(hdfs.uri(f"runs/{uuid.uuid4().hex}"))
+    with alone_in(away) as held:
+        with pytest.raises(EngineError, match=r"another driver, on .*, holds this run"), alone_in(away):
+            pass
+        held.check()
+    assert away.names() == []
+    with alone_in(away) as held:
+        with suppress(EngineError):
+            while True:  # the owner may be about to renew it
+                away.write("lock", b'{"owner": "other", "where": "there, process 8"}')
+                held.check()
+        until(lambda: held.failure is not None)

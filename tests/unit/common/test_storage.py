@@ -1,26 +1,31 @@
-"""What holds for every folder, wherever it is: of this machine, of a file system that renames, of an object store."""
+"""What holds for every folder: of this machine, of a file system that renames, of an object store, of an HDFS."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from penstock.common.arrow_storage import ArrowStorage
 from penstock.common.storage import LocalStorage, Storage, storage_at
 from penstock.errors import InputError
 
 
-@pytest.fixture(params=["local", "renaming", "s3"])
+@pytest.fixture(params=["local", "renaming", "s3", "hdfs"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     if request.param == "local":
         return storage_at(tmp_path / "a run")
     if request.param == "renaming":
         pytest.importorskip("fsspec")
         return storage_at(f"fsspec+memory://{uuid.uuid4().hex}/run")
+    if request.param == "hdfs":
+        return storage_at(request.getfixturevalue("hdfs").uri(f"runs/a%20{uuid.uuid4().hex}"))
     return storage_at(request.getfixturevalue("object_store").uri("storage", uuid.uuid4().hex))
 
 
@@ -79,7 +84,7 @@ def test_a_file_that_is_removed_is_gone(storage: Storage) -> None:
 def test_what_is_gathered_may_be_larger_than_what_is_good_in_memory(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.common.arrow_storage.IN_MEMORY_BYTES", 10)
+    monkeypatch.setattr("penstock.common.storage.IN_MEMORY_BYTES", 10)
     data = bytes(range(256)) * 30_000
     with storage.create("large") as file:
         for begin in range(0, len(data), 100_000):
@@ -97,6 +102,28 @@ def test_what_somebody_was_writing_when_he_died_is_removed(tmp_path: Path) -> No
     assert (storage / "state" / "count").names() == ["1.0.0"]
     storage.tidy()
     assert sorted(one.name for one in tmp_path.rglob("*") if one.is_file()) == ["1.0.0", "run.json"]
+
+
+NAMES = ("a", "b.json", "ä ö%20")
+STEPS = st.tuples(st.sampled_from(["write", "fail", "remove"]), st.sampled_from(NAMES), st.binary(max_size=40))
+
+
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(STEPS, max_size=6))
+def test_a_folder_has_what_was_written_last(storage: Storage, steps: list[tuple[str, str, bytes]]) -> None:
+    folder, there = storage / uuid.uuid4().hex, dict[str, bytes]()
+    for what, name, data in steps:
+        if what == "write":
+            folder.write(name, data)
+            there[name] = data
+        elif what == "fail":
+            with suppress(ZeroDivisionError), folder.create(name) as file:
+                file.write(data)
+                raise ZeroDivisionError
+        else:
+            folder.remove(name)
+            there.pop(name, None)
+    assert {name: folder.read(name) for name in folder.names()} == there
 
 
 def renaming() -> ArrowStorage:
@@ -163,3 +190,11 @@ def test_a_uri_that_cannot_be_used_is_refused(uri: str) -> None:
     with pytest.raises(InputError, match=r"checkpoints '.*': (cannot be used; |must name a folder)") as raised:
         storage_at(uri)
     assert "sea" not in str(raised.value)
+
+
+def test_hdfs_without_a_library_says_what_brings_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.common.storage.find_spec", lambda _: None)
+    with pytest.raises(
+        InputError, match=r"'hdfs://host/run': cannot be used; Unable to load lib.*pip install 'penstock\[hdfs\]'"
+    ):
+        storage_at("hdfs://host/run")

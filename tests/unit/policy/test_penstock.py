@@ -19,10 +19,10 @@ TD_S = 5.0
 def one(rate, *, at_s, length_s=TD_S, td_s=TD_S, **more):
     """A snapshot of one operator of 20 ms that does all that comes."""
     came = round(rate * length_s)
-    incomplete, surge = more.pop("incomplete", {}), more.pop("surge", {})
+    incomplete, jump = more.pop("incomplete", {}), more.pop("jump", {})
     clean = load("clean", {"in": came}, execution_time_s=0.02, **more)
     lengths = {"time_s": at_s, "interval_s": length_s, "td_s": td_s}
-    return snapshot({"in": came}, [clean], incomplete=incomplete, surge=surge, **lengths)
+    return snapshot({"in": came}, [clean], incomplete=incomplete, jump=jump, **lengths)
 
 
 def replayed(policy, rates, *, td_s=TD_S, since_s=0.0):
@@ -129,7 +129,7 @@ def test_numbers_that_are_not_to_be_trusted_are_not_learnt_and_never_scale_in(ba
 def test_a_jump_that_cuts_an_interval_short_counts_at_once():
     policy = Penstock(late=0.5)
     replayed(policy, [200.0] * 400)
-    plan = policy.plan(one(240.0, at_s=2001.3, length_s=1.3, surge={"in": 900.0}))
+    plan = policy.plan(one(240.0, at_s=2001.3, length_s=1.3, jump={"in": 900.0}))
     assert replicas(plan) == 18
 
 

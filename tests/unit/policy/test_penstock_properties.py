@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from penstock.metrics.paper import replicas_for
 from penstock.metrics.shares import propagate
 from penstock.policy.guards import guarded
+from penstock.policy.parts.expected import SourceRates
 from penstock.policy.penstock import Penstock
 from penstock.policy.psps import Psps
 from penstock.simulator import Scenario, simulate
@@ -43,10 +44,10 @@ def runs(draw):
             for name, senders in SHAPE.items()
         ]
         bad = draw(st.lists(st.sampled_from(["x", "y", *SHAPE]), max_size=1))
-        surge = draw(st.sampled_from([{}, {"x": 1000.0}]))
+        jump = draw(st.sampled_from([{}, {"x": 1000.0}]))
         lengths = {"time_s": now_s, "interval_s": length_s, "td_s": td_s}
         came = {source: draw(counts) for source in ("x", "y")}
-        seen.append(snapshot(came, loads, incomplete=dict.fromkeys(bad, "stale"), surge=surge, **lengths))
+        seen.append(snapshot(came, loads, incomplete=dict.fromkeys(bad, "stale"), jump=jump, **lengths))
     return seen
 
 
@@ -76,11 +77,11 @@ def test_incomplete_numbers_never_scale_in_and_bounds_hold(seen):
 @settings(max_examples=20, deadline=None)
 def test_where_no_rule_keeps_the_promise_it_is_within_the_peak_or_psps(seen):
     """Never dearer than sized for the largest rate so far, or than `psps` that counts what waits above."""
-    policy, beside = Penstock(late=0.0001), Psps(predecessor_backlog=True)
+    policy, beside, rates = Penstock(late=0.0001), Psps(predecessor_backlog=True), SourceRates()
     largest = 0.0
     for one in seen:
-        plan, least = policy.plan(one), beside.plan(one)
-        largest = max(largest, 0.0 if one.incomplete else policy._now.rate if policy._now else 0.0)
+        plan, least, rate = policy.plan(one), beside.plan(one), sum(rates.learn(one).values())
+        largest = max(largest, 0.0 if one.incomplete else rate)  # also where no execution time was known
         for name, target in plan.targets.items():
             load = one.operators[name]
             if "no rule keeps" not in target.reason or one.incomplete or load.keyed or not load.execution_time_s:

@@ -24,9 +24,6 @@ from penstock.engine.protocol.messages import (
     Question,
     Report,
     Reports,
-    RestoreQuery,
-    StartQuery,
-    TablesQuery,
     frame,
     proof,
     upward,
@@ -238,7 +235,7 @@ class ControlServer:
             self._know(writer, message.reports)
         elif isinstance(message, AtWork):
             self._at_work[writer] = message
-        elif isinstance(message, StartQuery | TablesQuery | RestoreQuery):
+        elif isinstance(message, Question):
             writer.write(frame(self._listener.answer(message)))
 
     def _know(self, writer: asyncio.StreamWriter, reports: list[Report]) -> None:

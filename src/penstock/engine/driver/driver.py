@@ -16,17 +16,19 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.control.clock import SteadyClock
 from penstock.engine.driver.catching_up import CatchingUp
+from penstock.engine.driver.causes import Cause, Kind
 from penstock.engine.driver.channel import ControlServer
 from penstock.engine.driver.checkpoints import Checkpoints, CheckpointStatus
 from penstock.engine.driver.faults import Faults
 from penstock.engine.driver.handovers import Handovers
+from penstock.engine.driver.jumps import JumpListeners
 from penstock.engine.driver.microbatch import MicroBatches, MicroBatchQuery, next_batch
 from penstock.engine.driver.phases import Phases
+from penstock.engine.driver.places import PlaceBook
 from penstock.engine.driver.records import Records
 from penstock.engine.driver.routing import RoutingTable
 from penstock.engine.driver.shifts import Shifts
 from penstock.engine.driver.supervisor import Supervisor
-from penstock.engine.driver.surges import Surges
 from penstock.engine.driver.suspects import Suspects
 from penstock.engine.driver.tally import Tally
 from penstock.engine.online.exchange import Exchange
@@ -118,7 +120,7 @@ class Work(Protocol):
     def wait_settled(self, timeout_s: float) -> bool:
         """Wait until no earlier shift is at work."""
 
-    def give_up(self, generation: int, cause: str) -> None:
+    def give_up(self, generation: int, cause: Cause) -> None:
         """End that attempt, if it is still at work; it is started again as after any death."""
 
     def renew(self, between: Callable[[], None]) -> None:
@@ -140,12 +142,13 @@ class Driver:
         self._exchange = Exchange()
         self.faults = Faults()
         self._suspects = Suspects()
-        self.surges = Surges(lambda source: len(self.work.layout.replicas(source)))
+        self.jumps = JumpListeners(lambda source: len(self.work.layout.replicas(source)))
         self._ending = threading.Event()
         self._token = ""
         self.first_shift = file.generation + 1  # every shift has had a generation
         self._generations = itertools.count(file.generation + 1)
         self._files = job.state_files()
+        self._places = PlaceBook(server)
         self._handovers = Handovers(routing, self._files, job.options.handover_timeout_s, self._roll_back)
         self._phases = Phases(server)
         records = Records(job.records, job.check_alone)
@@ -229,8 +232,9 @@ class Driver:
         now_s = self._clock.now()
         self._tally.enter(reports, now_s)
         self.faults.deliver(now_s, self._tally.delivered(), self.work.is_ready)
-        self.surges.hear(reports)
+        self.jumps.hear(reports)
         self._handovers.hear(reports)
+        self._places.hear(reports)
         self.checkpoints.hear(reports.done)
         reports.online = [one for one in reports.online if shift_of(one.batch) == self._tally.current]
         return self._exchange.enter(reports)
@@ -241,7 +245,8 @@ class Driver:
 
     def fell_silent(self, last: AtWork, silent_s: float) -> None:
         """A process has said nothing for so long: its attempt ends, and what it may do later counts no more."""
-        self.work.give_up(last.generation, f"{last.operator}/{last.replica} has said nothing for {silent_s:g} s")
+        said = f"{last.operator}/{last.replica} has said nothing for {silent_s:g} s"
+        self.work.give_up(last.generation, Cause(Kind.ENVIRONMENT, said))
 
     def answer(self, question: Question) -> Answer:
         """What a replica or a source's slot wants to know as it begins."""
@@ -263,10 +268,10 @@ class Driver:
         query = RealTimeQuery(self._job.spark, self._job.spark_folder)
         return self._supervisor(query, shift, layout, prepare, lambda: self.checkpoints.status.committed)
 
-    def died(self, cause: str, died_s: float, generation: int) -> None:
+    def died(self, cause: Cause, died_s: float, generation: int) -> None:
         """The query of the shift at work has died, and is about to begin again, in that generation."""
         self._suspects.died(cause, self.checkpoints.status.committed, generation)
-        self.faults.died(self._clock.now() - (time.monotonic() - died_s), cause)
+        self.faults.died(self._clock.now() - (time.monotonic() - died_s), cause.text)
         self._catching_up.begin()
 
     def _caught_up(self) -> RunCounters | None:
@@ -309,6 +314,7 @@ class Driver:
             first.append(generation)
             self._keep(generation=generation)
             prepare(generation)
+            self._places.begin(generation, layout.of_operators)
             made = self._job.program(layout, self._address, self._routing.current.operators)
             checkpoint = self.checkpoints.first_label(shift)
             suspects = self._suspects

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.common.storage import Place, Storage, storage_at
+from penstock.engine.driver.causes import Cause
 from penstock.engine.driver.supervisor import Supervisor
 from penstock.engine.plan.layout import Layout, lay_out
 from penstock.engine.plan.program import Edge, MicroBatch, Program
@@ -160,7 +161,7 @@ class MicroBatches:
         """There is never an earlier shift."""
         return True
 
-    def give_up(self, generation: int, cause: str) -> None:
+    def give_up(self, generation: int, cause: Cause) -> None:
         """Never: processes come and go with batches."""
 
     def renew(self, between: Callable[[], None]) -> None:

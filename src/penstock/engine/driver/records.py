@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.common.files import sealed, unsealed
+from penstock.common.sealed_json import OtherVersion, from_json, to_json
 from penstock.common.storage import Place, storage_at
 from penstock.errors import InputError
 from penstock.state.segments import Segment
@@ -52,7 +52,7 @@ class Records:
         """The checkpoint is committed when this returns, and not at all if it raises."""
         self._check()
         try:
-            self._storage.write(_name(record.number), sealed(msgspec.json.format(msgspec.json.encode(record))))
+            self._storage.write(_name(record.number), to_json(record))
         except OSError:
             self._remove(record.number)
             raise
@@ -66,11 +66,10 @@ class Records:
             return None
         file = f"{self._storage}/{_name(numbers[-1])}"
         try:
-            text = unsealed(self._storage.read(_name(numbers[-1])))
-            version = msgspec.json.decode(text, type=_Versioned).version
-            if version != VERSION:
-                raise InputError(f"{file}: is of format {version}; this version of Penstock reads format {VERSION}")
-            return msgspec.json.decode(text, type=Record)
+            return from_json(self._storage.read(_name(numbers[-1])), Record, VERSION)
+        except OtherVersion as other:
+            said = f"is of format {other.version}; this version of Penstock reads format {VERSION}"
+            raise InputError(f"{file}: {said}") from other
         except (msgspec.MsgspecError, ValueError) as error:
             raise InputError(f"{file}: is not the record of a checkpoint: {error}") from error
 
@@ -85,7 +84,3 @@ class Records:
 
 def _name(number: int) -> str:
     return f"{number}.json"
-
-
-class _Versioned(msgspec.Struct):
-    version: int = 0

@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import random
-import re
 from collections import deque
 from dataclasses import dataclass
+
+from penstock.engine.driver.causes import Cause, Kind
 
 FIRST_PAUSE_S = 0.2  # of the second restart in a row; the first one does not wait
 LONGEST_PAUSE_S = 10.0
 KEPT_EVENTS = 1000  # that have ended a query, and are known again
-
-OUTSIDE = re.compile(
-    r"Python worker exited unexpectedly|ExecutorLostFailure|[Ee]xecutor heartbeat timed out|streaming shuffle writer"
-    r"|ClosedChannelException|IOException: Broken pipe|has said nothing for [\d.e+]+ s"
-    r"|\b(Connection(Refused|Reset|Aborted)?|BrokenPipe|Timeout|AMQPConnection)Error\b"
-    r"|[Cc]onnection (was |is )?(refused|reset|aborted|closed|lost|timed out)|[Cc]onnection to .{1,80} (failed|closed)"
-    r"|closed the connection|terminating connection|the database system is|database is locked|too many clients"
-    r"|No space left on device|disk (is )?full|quota exceeded|Read-only file system|Input/output error"
-    r"|Too many open files|Cannot allocate memory|No route to host|Network is (down|unreachable)"
-    r"|AWS Error (NETWORK_CONNECTION|SERVICE_UNAVAILABLE|SLOW_DOWN|THROTTLING|REQUEST_TIMEOUT|INTERNAL_FAILURE)"
-    r"|name resolution|Name or service not known|BROKER_NOT_AVAILABLE|_TRANSPORT|_ALL_BROKERS_DOWN|_TIMED_OUT"
-)
-
-
-HOPELESS = re.compile(r"^worker .* does not see what the run keeps in ")  # before somebody has mended it
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
     """A query that died: of what, how long after its start, and how many checkpoints there have been by then."""
 
-    cause: str
+    cause: Cause
     lived_s: float
     checkpoints: int
 
@@ -60,9 +46,10 @@ class Restarts:
     many runs that wait for the same thing do not come back at the same moment.
 
     >>> restarts = Restarts(retries=1, window_s=600, draw=random.Random(7))
-    >>> restarts.decide(Death("operator 'parse': open failed: KeyError: 'x'", lived_s=1.0, checkpoints=3))
+    >>> death = Death(Cause(Kind.PROGRAM, "operator 'parse': open failed: KeyError: 'x'"), lived_s=1.0, checkpoints=3)
+    >>> restarts.decide(death)
     Again(pause_s=0.0, in_a_row=1)
-    >>> restarts.decide(Death("operator 'parse': open failed: KeyError: 'x'", lived_s=1.0, checkpoints=3)).why
+    >>> restarts.decide(death).why
     "the query died 2 times in a row without progress; the last time: operator 'parse': open failed: KeyError: 'x'"
     """
 
@@ -80,11 +67,11 @@ class Restarts:
         if self._progressed(death):
             self._deaths = self._own = 0
         self._deaths += 1
-        if HOPELESS.match(death.cause):
-            return Over(death.cause)
-        if not is_outside(death.cause):
+        if death.cause.kind is Kind.UNSEEN:
+            return Over(death.cause.text)
+        if not death.cause.outside:
             self._own += 1
-            if (event := failed_event(death.cause)) in self._failed:
+            if (event := death.cause.event) in self._failed:
                 return Over(f"an event failed in the same way each time: {death.cause}")
             if event is not None:
                 self._failed.append(event)
@@ -107,24 +94,3 @@ def _times(deaths: int) -> str:
     if deaths == 1:
         return "the query died"
     return f"the query died {deaths} times in a row without progress; the last time"
-
-
-def is_outside(cause: str) -> bool:
-    """Whether a query died of what its environment did, and not of its program or an event.
-
-    >>> is_outside("operator 'store' (app.py:3): open failed: ConnectionRefusedError: [Errno 111] Connection refused")
-    True
-    >>> is_outside("operator 'parse' (app.py:3): ValueError: no; on event 41: 'Connection refused'")
-    False
-    """
-    return OUTSIDE.search(cause.partition("; on event ")[0]) is not None  # what the event says is not the fault's
-
-
-def failed_event(cause: str) -> str | None:
-    """Operator, error and id of the event that a query died of, if it did.
-
-    >>> failed_event("operator 'parse' (app.py:3): ValueError: no; on event 41: {'n': 7}")
-    "operator 'parse' (app.py:3): ValueError: no; on event 41"
-    """
-    found = re.match(r"(?:operator|source) .+?; on event \S+?(?=: )", cause)
-    return found[0] if found else None

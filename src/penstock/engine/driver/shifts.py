@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from penstock.engine.driver.causes import Cause
 from penstock.engine.driver.checkpoints import Checkpoints, Round
 from penstock.engine.driver.handovers import Handovers
 from penstock.engine.driver.phases import Phases, Position, Shift
@@ -42,7 +43,7 @@ class DriverPort(Protocol):
     def supervise(self, shift: int, layout: Layout, prepare: Callable[[int], None]) -> Supervisor:
         """Who runs a shift; `prepare` is called with the generation before each start of its query."""
 
-    def died(self, cause: str, died_s: float, generation: int) -> None:
+    def died(self, cause: Cause, died_s: float, generation: int) -> None:
         """The query of the shift at work has died, and is about to begin again, in that generation."""
 
     def recover(self, generation: int) -> None:
@@ -166,7 +167,7 @@ class Shifts:
                 return True
         return False
 
-    def give_up(self, generation: int, cause: str) -> None:
+    def give_up(self, generation: int, cause: Cause) -> None:
         """End that attempt, if it is still at work; it is started again as after any death."""
         for shift in list(self._shifts.values()):
             shift.supervisor.give_up(generation, cause)
@@ -201,8 +202,8 @@ class Shifts:
         for other in list(self._shifts.values()):
             if other.left:
                 self._finish(other)
-        if shift.begin:
-            self._driver.died(shift.supervisor.cause, shift.supervisor.died_s, generation)
+        if shift.begin and (cause := shift.supervisor.cause) is not None:
+            self._driver.died(cause, shift.supervisor.died_s, generation)
         for slot in shift.source_slots:
             self._owed[slot] = max(self._owed.get(slot, 0), self._sent(shift, slot))
         self._phases.begin_attempt(shift)

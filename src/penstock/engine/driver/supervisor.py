@@ -6,15 +6,14 @@ import contextlib
 import itertools
 import logging
 import random
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.engine.driver.restarts import Death, Over, Restarts, is_outside
+from penstock.engine.driver.causes import Cause, Kind, cause_of
+from penstock.engine.driver.restarts import Death, Over, Restarts
 from penstock.engine.options import RunOptions
 from penstock.engine.plan.program import Program
 from penstock.engine.plan.queries import Query
@@ -24,16 +23,7 @@ log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 0.05
 TOLD_WITHIN_S = 1.0  # all that failed tasks say
-# the other end of the shuffle has failed: a task says so after its predecessor, or one that it sends to, died
-CONSEQUENCE = re.compile("streaming shuffle writer|ClosedChannelException")
-RENEWED = "the driver had it begin again"
-LONGEST = 500  # characters of a cause
-PATTERNS = (
-    r"penstock\.errors\.\w+: (.+)",
-    r"Python worker exited unexpectedly[^\n]*",
-    r"ExecutorLostFailure[^\n]*",
-    r"\n(\w*Error: .+)",
-)
+RENEWED = Cause(Kind.RENEWED, "the driver had it begin again")
 
 
 class Supervisor:
@@ -53,15 +43,16 @@ class Supervisor:
         self._checkpoints = checkpoints  # how many have been committed by now
         self._restarts = Restarts(options.retries, options.retry_window_s, random.Random())
         self._running: StreamingQuery | None = None
-        self._not_started = ""
-        self._given_up: tuple[int, str] | None = None  # that generation is to end, and why
+        self._not_started = cause_of(None)
+        self._given_up: tuple[int, Cause] | None = None  # that generation is to end, and why
         self._started_s = 0.0
         self._stopping = threading.Event()
         self._changing = threading.Lock()
         self._thread = threading.Thread(target=self._watch, name="penstock-supervisor", daemon=True)
         self.generation = next(self._numbers)
         self.restarts = 0
-        self.cause, self.died_s = "", 0.0  # of the last death, and when it was noticed, by the monotonic clock
+        self.cause: Cause | None = None  # of the last death
+        self.died_s = 0.0  # when that was noticed, by the monotonic clock
         self.restarting = True  # else a query that dies is left so
         self.died = False
         self.failure: EngineError | None = None
@@ -90,7 +81,7 @@ class Supervisor:
             self.restarting = False
             return True
 
-    def give_up(self, generation: int, cause: str) -> None:
+    def give_up(self, generation: int, cause: Cause) -> None:
         """Have that generation end, and treat it as one that died of this cause; returns at once."""
         self._given_up = generation, cause
 
@@ -140,21 +131,24 @@ class Supervisor:
     def _death(self) -> Death:
         self.died_s = time.monotonic()
         lived_s = self.died_s - self._started_s
-        if self._given_up is not None and self._given_up[0] == self.generation:
-            self.cause = self._given_up[1]
-        else:
-            self.cause = self._not_started if self._running is None else self._cause(self._running)
-        return Death(self.cause, lived_s, self._checkpoints())
+        self.cause = cause = self._cause()
+        return Death(cause, lived_s, self._checkpoints())
 
-    def _cause(self, query: StreamingQuery) -> str:
+    def _cause(self) -> Cause:
+        if self._given_up is not None and self._given_up[0] == self.generation:
+            return self._given_up[1]
+        return self._not_started if self._running is None else self._told(self._running)
+
+    def _told(self, query: StreamingQuery) -> Cause:
         """What it died of: if Spark says only that a task lost another, what that one said, which may come later."""
         cause, deadline = cause_of(query.exception()), time.monotonic() + TOLD_WITHIN_S
-        while CONSEQUENCE.search(cause):
-            told: list[str] = []
+        while cause.kind is Kind.CONSEQUENCE:
+            told: list[Cause] = []
             with contextlib.suppress(Exception):  # Spark may not remember its tasks, or is about to end itself
-                told = [one for one in map(cause_of, self._query.complaints(query)) if not CONSEQUENCE.search(one)]
+                said = map(cause_of, self._query.complaints(query))
+                told = [one for one in said if one.kind is not Kind.CONSEQUENCE]
             if told or time.monotonic() > deadline or self._stopping.wait(0.02):
-                return min(told, key=is_outside, default=cause)
+                return min(told, key=lambda one: one.outside, default=cause)
         return cause
 
     def _restart(self, death: Death) -> bool:
@@ -181,14 +175,5 @@ class Supervisor:
         try:
             self._running = self._query.start(self._program(self.generation))
         except Exception as error:
-            self._not_started = f"it could not be started again: {cause_of(error)}"
+            self._not_started = cause_of(error, before="it could not be started again: ")
             self._running = None
-
-
-def cause_of(error: Any) -> str:
-    """The one sentence of a Spark stack trace that a person wants to read."""
-    text = str(error or "").strip() or (repr(error) if error else "it ended without saying why")
-    for pattern in PATTERNS:
-        if found := re.search(pattern, text):
-            return found[1] if found.groups() else found[0]
-    return text.splitlines()[0][:LONGEST]

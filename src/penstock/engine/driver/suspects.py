@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from penstock.engine.driver.restarts import is_outside
+from penstock.engine.driver.causes import Cause
 from penstock.engine.protocol.messages import AtWork
 
 CAREFUL_AFTER = 2  # deaths in a row without a checkpoint
@@ -19,10 +19,11 @@ class Suspects:
     Of the processes that are lost then the first was that which crashed; the others Spark ends after it. An event at
     which that happens twice in a row is deadly, and counts as one that fails. Who was at none was ended from outside.
 
+    >>> from penstock.engine.driver.causes import Kind
     >>> suspects = Suspects()
     >>> for generation in (2, 3, 4, 5):
     ...     suspects.lost(AtWork(generation - 1, "parse", 0, "41"))  # the first two would not have said it
-    ...     suspects.died("Python worker exited unexpectedly", 7, generation)
+    ...     suspects.died(Cause(Kind.ENVIRONMENT, "a worker exited"), 7, generation)
     >>> suspects.careful, suspects.deadly
     (True, {'parse': frozenset({'41'})})
     """
@@ -46,13 +47,13 @@ class Suspects:
             if self._lost is None and last.generation >= self._generation:
                 self._lost = last
 
-    def died(self, cause: str, checkpoints: int, generation: int) -> None:
+    def died(self, cause: Cause, checkpoints: int, generation: int) -> None:
         """The query has died, after so many checkpoints of the run; the next attempt has that generation."""
         with self._lock:
             lost, self._lost, self._generation = self._lost, None, generation
             if checkpoints > self._checkpoints:
                 self._deaths, self._suspect, self._checkpoints = 0, None, checkpoints
-            if not is_outside(cause):
+            if not cause.outside:
                 return  # it has said why
             careful, self._deaths = self.careful, self._deaths + 1
             suspect = None

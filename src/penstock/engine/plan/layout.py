@@ -31,6 +31,7 @@ class Layout:
     """Stage 0 are the sources' slots; stage n the replicas of operators of level n, then a way past it if needed."""
 
     stages: tuple[tuple[Partition, ...], ...]
+    direct: bool = False  # all operators are one stage, to which Spark gives nothing: bundles go straight to replicas
 
     @property
     def tasks(self) -> int:
@@ -51,7 +52,8 @@ class Layout:
         """
         before, here = len(self.stages[level - 1]) if level else 0, len(self.stages[level])
         relays = math.ceil(min(before, here) / RELAYED)
-        return relays if before * here > max(MOST_LINKS, 2 * relays * (before + here)) else 0
+        many = before * here > max(MOST_LINKS, 2 * relays * (before + here))
+        return relays if many and not self.direct else 0
 
     @cached_property
     def _partitions(self) -> dict[ReplicaId, int]:
@@ -65,16 +67,23 @@ class Layout:
         """Whether the replica is part of it."""
         return (operator, replica) in self._partitions
 
+    @property
+    def of_operators(self) -> frozenset[ReplicaId]:
+        """All replicas of all operators: sources' slots are not among them."""
+        return frozenset(one.id for stage in self.stages[1:] for one in stage if one.id is not None)
+
     def replicas(self, operator: str) -> tuple[int, ...]:
         """The operator's replicas."""
         return tuple(replica for name, replica in self._partitions if name == operator)
 
     def next_partition(self, level: int, target_level: int, target: int) -> int:
         """Where a bundle leaving `level` goes first: to its target, or to the way past the next stage."""
-        return target if target_level == level + 1 else len(self.stages[level + 1]) - 1
+        return target if self.direct or target_level == level + 1 else len(self.stages[level + 1]) - 1
 
 
-def lay_out(topology: Topology, replicas: Mapping[str, Sequence[int]], source_slots: int = 1) -> Layout:
+def lay_out(
+    topology: Topology, replicas: Mapping[str, Sequence[int]], source_slots: int = 1, *, direct: bool = False
+) -> Layout:
     """The stages of a topology whose operators have these replicas.
 
     >>> t = Topology("t")
@@ -85,6 +94,9 @@ def lay_out(topology: Topology, replicas: Mapping[str, Sequence[int]], source_sl
     """
     stages = [tuple(Partition(source, part) for source in topology.sources for part in range(source_slots))]
     levels = topology.levels()
+    if direct:
+        every = [Partition(name, replica) for operators in levels for name in operators for replica in replicas[name]]
+        return Layout((*stages, tuple(every)), direct=True)
     for level, operators in enumerate(levels, start=1):
         partitions = [Partition(name, replica) for name in operators for replica in replicas[name]]
         if _is_passed(topology, level):
@@ -93,9 +105,10 @@ def lay_out(topology: Topology, replicas: Mapping[str, Sequence[int]], source_sl
     return Layout(tuple(stages))
 
 
-def full_layout(topology: Topology, source_slots: int = 1) -> Layout:
+def full_layout(topology: Topology, source_slots: int = 1, *, direct: bool = False) -> Layout:
     """The stages with every replica of every pool."""
-    return lay_out(topology, {name: range(one.pool) for name, one in topology.operators.items()}, source_slots)
+    pools = {name: range(one.pool) for name, one in topology.operators.items()}
+    return lay_out(topology, pools, source_slots, direct=direct)
 
 
 def _is_passed(topology: Topology, level: int) -> bool:

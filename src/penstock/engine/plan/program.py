@@ -99,6 +99,16 @@ class Program:
         """Whether stages run at once and the batch never ends, so that routing changes while it is at work."""
         return self.microbatch is None
 
+    @property
+    def direct(self) -> bool:
+        """Whether bundles go straight from replica to replica, and not through Spark's shuffle."""
+        return self.layout.direct
+
+    @property
+    def nudged(self) -> bool:
+        """Whether they go through Spark's shuffle in a batch that never ends, so that rows would wait in buffers."""
+        return self.realtime and not self.direct
+
     def senders_to(self, receiver: str) -> list[ReplicaId]:
         """All that may send to the operator: slots of sources, replicas active or not."""
         senders = {sender for sender, edges in self.edges.items() for edge in edges if edge.receiver == receiver}

@@ -41,7 +41,8 @@ class Report(msgspec.Struct, tag=True):
     replica: int
     counters: ReplicaCounters
     ended: bool = False  # a source's slot: no event will come any more
-    surge: float = 0.0  # a source's slot: what enters has just jumped, to so many events per second
+    jump: float = 0.0  # a source's slot: what enters has just jumped, to so many events per second
+    place: tuple[str, int] | None = None  # a replica's: where it listens for what is sent straight to it
     still: bool = False  # a source's slot: it has heard that sources stand still, and has sent all that it had polled
 
 
@@ -169,6 +170,21 @@ class Restore(msgspec.Struct, tag=True):
     segments: list[Segment]
 
 
+class Place(msgspec.Struct, array_like=True, frozen=True):
+    """Where one replica listens."""
+
+    operator: str
+    replica: int
+    address: tuple[str, int]
+
+
+class Places(msgspec.Struct, tag=True, frozen=True):
+    """Driver to every replica: where those of an attempt listen, by generation, once all have said so."""
+
+    version: int = 0
+    generations: dict[int, list[Place]] = {}
+
+
 class OperatorRouting(msgspec.Struct, frozen=True):
     """Who may get events of one operator."""
 
@@ -236,7 +252,7 @@ class OnlineNews(msgspec.Struct, tag=True):
 Question = StartQuery | TablesQuery | RestoreQuery
 Answer = Start | Tables | Restore
 Upward = Hello | Proof | Reports | AtWork | Question
-Notice = Progress | Routing | Utilisations | Poll  # to all; of each kind the last one is told to who connects
+Notice = Progress | Routing | Utilisations | Places | Poll  # to all; of each kind the last one is told to who connects
 Downward = Hello | Proof | Notice | Answer | OnlineNews
 
 _encoder = msgspec.msgpack.Encoder()

@@ -19,8 +19,12 @@ import socket
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any, TypeVar
 
+from penstock.engine.direct.greeting import Address, Addressee
+from penstock.engine.direct.receiver import Listener
+from penstock.engine.direct.sender import Lines
 from penstock.engine.plan.program import DriverAddress, Program
 from penstock.engine.protocol.messages import (
     LENGTH,
@@ -30,6 +34,7 @@ from penstock.engine.protocol.messages import (
     Downward,
     Hello,
     OnlineNews,
+    Places,
     Poll,
     Proof,
     Question,
@@ -53,6 +58,7 @@ from penstock.engine.worker.lifecycle import close_all
 from penstock.engine.worker.role import Role
 from penstock.infra.worker import WORKER_NAME, executor_here
 from penstock.state.handover import Table
+from penstock.topology import ReplicaId
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +96,7 @@ class Agent:
         self._host = os.environ.get(WORKER_NAME) or executor_here() or socket.gethostname()
         self.routing = routing
         self.used = Utilisations()
+        self.places = Places()
         self.progress = not_heard()
         self.resting = False  # nothing has happened for long: who has something to report wakes it
         self._poll = 0
@@ -156,6 +163,21 @@ class Agent:
     def ask_restore(self, question: RestoreQuery) -> Restore:
         """Of which segments the state of an operator is."""
         return self._ask(question, Restore)
+
+    def listener(self, program: Program, name: str, replica: int) -> Listener:
+        """Where others find a replica of this process, in this attempt."""
+        if not self.wait_for_routing(ANSWER_TIMEOUT_S):
+            raise TimeoutError(f"the driver was not heard within {ANSWER_TIMEOUT_S:g} s")
+        me = Addressee(program.run, program.generation, name, replica)
+        return Listener(self._here, self.driver.secret, me)
+
+    def lines(self, program: Program, over: Callable[[], bool]) -> Lines:
+        """Connections to whomever a replica of this process sends to."""
+        return Lines(program, lambda: self.listening(program.generation), over)
+
+    def listening(self, generation: int) -> dict[ReplicaId, Address]:
+        """Where the replicas of an attempt can be reached; nothing before the driver knows it of all of them."""
+        return {(one.operator, one.replica): one.address for one in self.places.generations.get(generation, ())}
 
     def _ask(self, question: Question, kind: type[A]) -> A:
         """The driver's answer; asked again after every broken connection until the time is over."""
@@ -264,9 +286,9 @@ class Agent:
     def _take(self, message: Downward) -> None:
         if isinstance(message, Poll):
             self._poll = max(self._poll, message.number)
-        elif isinstance(message, Routing | Utilisations | Progress):
+        elif isinstance(message, Routing | Utilisations | Places | Progress):
             self._follow(message)
-        elif isinstance(message, Start | Tables | Restore):
+        elif isinstance(message, Answer):
             with self._answered:
                 self._answer = message
                 self._answered.notify_all()
@@ -275,7 +297,7 @@ class Agent:
                 if role.is_for(message):
                     role.mail.deliver(message)
 
-    def _follow(self, message: Routing | Utilisations | Progress) -> None:
+    def _follow(self, message: Routing | Utilisations | Places | Progress) -> None:
         """Replace what was known, unless it is newer."""
         if isinstance(message, Routing):
             if message.version >= self.routing.version:
@@ -286,6 +308,8 @@ class Agent:
             self._first_routing.set()
         elif isinstance(message, Utilisations):
             self.used = message if message.version >= self.used.version else self.used
+        elif isinstance(message, Places):
+            self.places = message if message.version >= self.places.version else self.places
         elif message.version >= self.progress.version:
             self.progress = message
             if message.closing:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from penstock.engine.direct.receiver import Listener
 from penstock.engine.protocol.bundle import NUDGE, read_checked
 from penstock.metrics.counters import ReplicaCounters
 from penstock.topology import ReplicaId
@@ -47,8 +48,10 @@ class Inbox:
         self._error: BaseException | None = None
         self._batches = batches
 
-    def start(self) -> None:
-        """Begin to take bundles off Spark."""
+    def start(self, listener: Listener | None = None) -> None:
+        """Begin to take bundles off Spark, or what comes to the listener until Spark ends the batch."""
+        if listener is not None:
+            listener.start(self._arrive, self._fail)
         threading.Thread(target=self._fill, name="penstock-inbox", daemon=True).start()
 
     @property
@@ -107,10 +110,13 @@ class Inbox:
                         self._arrive(bundle)
             self._queue.put(None)
         except BaseException as error:  # it belongs to the replica's own thread
-            self._error = error
-            self._queue.put(error)
+            self._fail(error)
         finally:
             self.ended = True
+
+    def _fail(self, error: BaseException) -> None:
+        self._error = error
+        self._queue.put(error)
 
     def _arrive(self, bundle: bytes) -> None:
         header = read_checked(bundle)

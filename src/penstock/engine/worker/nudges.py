@@ -20,14 +20,14 @@ WARM_UP_PAUSE_S = 0.02
 
 def first_nudges(program: Program, level: int, partition: int) -> Iterator[pa.RecordBatch]:
     """One row to every partition of the next stage, from the first of this one: it makes the number of rows odd."""
-    if program.realtime and partition == 0 and level + 1 < len(program.layout.stages):
+    if program.nudged and partition == 0 and level + 1 < len(program.layout.stages):
         yield _nudges(program, level)
 
 
 def warm_up(program: Program, level: int, partition: int) -> Iterator[pa.RecordBatch]:
     """Nudges to every replica of the next stage when a shift starts, so that its first events find the paths warm."""
     starting = program.generation == program.first_generation
-    if program.realtime and starting and level + 1 < len(program.layout.stages):
+    if program.nudged and starting and level + 1 < len(program.layout.stages):
         senders, receivers = len(program.layout.stages[level]), len(program.layout.stages[level + 1])
         for _ in range(warm_up_rounds(senders, receivers, partition)):
             yield _nudges(program, level)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.engine.direct.sender import Lines
 from penstock.engine.online.mailbox import Mailbox
 from penstock.engine.online.sender import OnlineSender, OnlineWire
 from penstock.engine.plan.program import Edge, Program
@@ -43,6 +45,8 @@ class Outbox:
         self._counters = counters
         self.mail = Mailbox()
         self.post: Callable[[], Post] | None = None  # by which it hears of room, once there is one
+        self.lines: Lines | None = None  # by which bundles leave, unless Spark takes them
+        self.left_s = 0.0  # when something last left, on the clock of time.perf_counter
         self._online: dict[str, OnlineSender] = {}  # by receiver
         self._keyed: dict[str, KeyedSender] = {}
         self._late: dict[str, PullSender] = {}
@@ -75,6 +79,12 @@ class Outbox:
     def _address(self) -> Address | None:
         """Where this process hears of room."""
         return self.post().address if self.post is not None else None
+
+    def close(self) -> None:
+        """Nothing leaves any more, and nobody is heard."""
+        self.mail.close()
+        if self.lines is not None:
+            self.lines.close()
 
     def begin(self, tables: dict[str, Table]) -> None:
         """The batch begins with these owners of key groups."""
@@ -133,7 +143,7 @@ class Outbox:
     def rows(
         self, routing: Routing, used: Utilisations = UNKNOWN, barrier: Barrier | None = None
     ) -> list[pa.RecordBatch]:
-        """Everything that waits, as rows for the next stage, and a barrier behind it; each bundle with a nudge."""
+        """Let everything that waits leave, and a barrier behind it; what is for Spark to take, as rows with nudges."""
         going = [row for sender in self._keyed.values() for row in sender.markers(routing, self._number)]
         going += self._leave_all(routing, used)
         if barrier is not None:
@@ -142,6 +152,10 @@ class Outbox:
             going += passed
             going += self._leave_all(routing, used)
         if not going:
+            return []
+        self.left_s = time.perf_counter()
+        if self.lines is not None:
+            self.lines.send(going)
             return []
         partitions, bundles = zip(*going, strict=True)
         return nudged_rows(self._program, list(partitions), list(bundles))

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from penstock.engine.direct.receiver import Listener
 from penstock.engine.online.receiver import online_receiver
 from penstock.engine.plan.program import Program
 from penstock.engine.protocol.bundle import Barrier, Events, Unpacker, read_header
@@ -18,6 +19,7 @@ from penstock.engine.protocol.messages import Done, Report, TablesQuery
 from penstock.engine.protocol.progress import Progress
 from penstock.engine.pull.post import RoomNote
 from penstock.engine.pull.receiver import rooms_of
+from penstock.engine.worker.agent import agent_for
 from penstock.engine.worker.alignment import Alignment
 from penstock.engine.worker.guard import guard
 from penstock.engine.worker.inbox import WAKE, Arrival, Inbox
@@ -61,6 +63,7 @@ class OperatorReplica:
         self._rooms = rooms_of(program, name, replica, self._agent.post)
         self._outbox.post = self._agent.post
         self._role.on_room = self._hear
+        self._listener: Listener | None = None  # for what comes straight from other replicas
         self._eased = threading.Event()  # there is room, or news
         self._easing = False  # it waits for that, and for nothing else
         self._blocked_s = 0.0  # since events were last processed
@@ -84,7 +87,9 @@ class OperatorReplica:
             yield from self._run(batches)
         finally:
             self._role.end()
-            self._outbox.mail.close()
+            self._outbox.close()
+            if self._listener is not None:
+                self._listener.close()
             if self._stateful is not None:
                 self._stateful.close()
 
@@ -94,7 +99,12 @@ class OperatorReplica:
         if self._rooms is not None:
             self._rooms.watch(inbox.lost)
         self._bound(inbox)
-        inbox.start()
+        if program.direct:
+            straight = agent_for(program)
+            self._listener = straight.listener(program, self._name, self._report.replica)
+            self._report.place = self._listener.address
+            self._outbox.lines = straight.lines(program, lambda: inbox.ended)
+        inbox.start(self._listener)
         yield from warm_up(program, self._level, self._partition)
         if program.needs_tables(self._name):
             self._tables = agent.ask_tables(TablesQuery(program.generation))
@@ -108,7 +118,6 @@ class OperatorReplica:
             return
         if self._stateful is not None:
             self._stateful.begin(self._tables[self._name], role)
-        self._flushed = time.perf_counter()
         while (events := self._next(inbox)) is not None:
             self._bound(inbox)
             yield from self._play(events, inbox)
@@ -144,8 +153,6 @@ class OperatorReplica:
                     self._reached = None
                     self._passed_on(barrier)
                 yield from rows
-                if rows:
-                    self._flushed = time.perf_counter()
             if index >= stop:
                 return
 
@@ -174,7 +181,7 @@ class OperatorReplica:
 
     def _due_s(self, inbox: Inbox) -> float:
         """In how long what was emitted is to leave: each time costs all who get a part of it."""
-        return self._flushed + flush_s(inbox.waiting) - time.perf_counter()
+        return self._outbox.left_s + flush_s(inbox.waiting) - time.perf_counter()
 
     # ── checkpoints ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -50,7 +50,7 @@ class SourceSlot:
         self._reader: Reader | None = None
         self._sent = self._owed = 0
         self._barrier = max(0, program.checkpoint - 1)  # the last that was sent; earlier ones were for earlier attempts
-        self._look_s = self._left_s = 0.0
+        self._look_s = 0.0
         self._jumps = Jumps()
         self._done = Done(program.generation, name, slot)
 
@@ -60,11 +60,13 @@ class SourceSlot:
             yield from self._run(BatchEnding(batches, self._woken))
         finally:
             self._role.end()
-            self._outbox.mail.close()
+            self._outbox.close()
             if self._reader is not None:
                 self._reader.close()
 
     def _run(self, end: BatchEnding) -> Iterator[pa.RecordBatch]:
+        if self._program.direct:
+            self._outbox.lines = self._agent.lines(self._program, end.reached.is_set)
         yield from warm_up(self._program, 0, self._program.layout.partition(self._name, self._slot))
         self._agent.join(self._role)
         if self._program.needs_tables(self._name):
@@ -86,8 +88,6 @@ class SourceSlot:
             if barrier is not None:
                 self._reach(reader, barrier.number)
             yield from rows
-            if rows:
-                self._left_s = time.perf_counter()
             self._heed(reader)
             self._look_outside(reader)
             if not polled and (reader.ended or mine.phase is not Phase.SENDING):
@@ -136,13 +136,13 @@ class SourceSlot:
     def _patience_s(self) -> float:
         """How long to wait for events: until what waits is to leave, and not at all if it waits for room."""
         if self._outbox.waiting:
-            return max(0.0, self._left_s + FLUSH_S - time.perf_counter())
+            return max(0.0, self._outbox.left_s + FLUSH_S - time.perf_counter())
         return 0.0 if self._outbox.holding else WAIT_S
 
     def _may_wait(self) -> bool:
         """Whether what was polled leaves with what comes next: each time costs all who get a part of it."""
         few = self._outbox.waiting < min(MANY_WAITING, self._outbox.room())
-        return few and time.perf_counter() < self._left_s + FLUSH_S
+        return few and time.perf_counter() < self._outbox.left_s + FLUSH_S
 
     def _forgive(self, reader: Reader) -> None:
         """What was sent before the query died and is no longer there is not waited for; it is counted as expired."""
@@ -167,7 +167,7 @@ class SourceSlot:
         if (now_s := time.monotonic()) >= self._look_s:
             self._counters.lag, self._look_s = reader.lag() or 0, now_s + LOOK_EVERY_S
             jumped = self._jumps.look(now_s, {self._name: self._sent + self._counters.lag})
-            report.surge = self._jumps.surge[self._name] if jumped else 0.0
+            report.jump = self._jumps.last[self._name] if jumped else 0.0
             if jumped:
                 self._agent.wake()
 

@@ -63,7 +63,7 @@ class SourceRates:
             kept = 0.0 if is_jump(count, length_s, *known) else fade
             sums[source] = events, seconds = kept * known[0] + count, kept * known[1] + length_s
             rates[source] = events / seconds
-        for source, rate in snapshot.surge.items():
+        for source, rate in snapshot.jump.items():
             rates[source] = max(rates.get(source, 0.0), rate)
         self._known, self._sums = rates, sums
         return dict(rates)

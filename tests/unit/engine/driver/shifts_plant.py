@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from penstock.engine.driver.causes import Cause, Kind
 from penstock.engine.driver.checkpoints import Checkpoints
 from penstock.engine.driver.handovers import Handovers
 from penstock.engine.driver.phases import Phases
@@ -39,7 +40,8 @@ class Watched:
         self.generation = next(numbers)
         self.restarts = self.renewals = 0
         self.failure: EngineError | None = None
-        self.cause, self.died_s = "", 0.0
+        self.cause: Cause | None = None
+        self.died_s = 0.0
         self.started = self.stopped = self.died = False
         self.restarting = True
 
@@ -57,7 +59,7 @@ class Watched:
                 self.died = True
                 return
             self.restarts += 1
-            self.cause = "it was killed"
+            self.cause = Cause(Kind.ENVIRONMENT, "it was killed")
             self._begin_again()
 
     def leave(self, generation: int) -> bool:
@@ -90,7 +92,7 @@ class Plant:
         self.folder, self.numbers = folder, itertools.count(first_generation)
         self.first_shift = first_generation  # as of a driver that finds so many starts of the query in the run's file
         self.supervisors: list[Watched] = []
-        self.deaths: list[str] = []
+        self.deaths: list[Cause] = []
         self.recovered: list[tuple[int, int]] = []  # generations, and the record that each began from
         self.handovers = Handovers(self.routing, {}, 1.0, lambda: None)
         self.phases = Phases(Published())
@@ -114,7 +116,7 @@ class Plant:
         self.supervisors.append(Watched(self.numbers, prepare))
         return self.supervisors[-1]
 
-    def died(self, cause: str, died_s: float, generation: int) -> None:
+    def died(self, cause: Cause, died_s: float, generation: int) -> None:
         assert died_s == 0.0
         self.deaths.append(cause)
 

@@ -15,6 +15,8 @@ from penstock.engine.protocol.messages import (
     Answer,
     AtWork,
     Done,
+    Place,
+    Places,
     Poll,
     Question,
     Report,
@@ -319,6 +321,17 @@ def test_after_a_cut_the_agent_comes_back_and_says_everything_again(driver: Driv
     tools.until(lambda: driver.server.answered(0))
     again = [(one.operator, one.counters.processed) for heard in driver.heard[before:] for one in heard.reports]
     assert again == [("clean", 5), ("store", 2)]
+
+
+def test_who_listens_where_is_known_while_the_channel_is_cut(driver: Driver, tools: Tools) -> None:
+    """A sender used to ask for it with its first bundle; with the channel cut just then, the attempt died."""
+    agent, here = driver.agent(), ("127.0.0.1", 4000)
+    driver.server.publish(Places(1, {3: [Place("clean", 0, here)]}))
+    tools.until(lambda: agent.places.version == 1)
+    driver.server.cut(True)
+    tools.until(lambda: not driver.server.answered(0))
+    assert agent.listening(3) == {("clean", 0): here}
+    assert agent.listening(4) == {}
 
 
 def test_replicas_never_wait_for_an_agent_that_cannot_reach_the_driver(driver: Driver) -> None:

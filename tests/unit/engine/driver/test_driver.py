@@ -14,6 +14,7 @@ import pytest
 from penstock.common.storage import storage_at
 from penstock.control.clock import SteadyClock
 from penstock.engine.driver.catching_up import CatchingUp
+from penstock.engine.driver.causes import Cause, Kind
 from penstock.engine.driver.channel import ControlServer
 from penstock.engine.driver.driver import Driver
 from penstock.engine.driver.records import Record, Records
@@ -198,7 +199,7 @@ def test_attempts_that_begin_at_the_same_time_do_not_disturb_each_other(
 
 # ── after a death ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-EXITED = "Python worker exited unexpectedly (crashed)"
+EXITED = Cause(Kind.ENVIRONMENT, "Python worker exited unexpectedly (crashed)")
 
 
 @pytest.fixture

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from penstock.engine.driver.causes import Cause, Kind
 from penstock.engine.driver.suspects import Suspects
 from penstock.engine.protocol.messages import AtWork
 
-EXITED = "Python worker exited unexpectedly (crashed)"
+EXITED = Cause(Kind.ENVIRONMENT, "Python worker exited unexpectedly (crashed)")
 
 
 class History:
@@ -14,7 +15,7 @@ class History:
     def __init__(self) -> None:
         self.suspects, self.generation, self.checkpoints = Suspects(), 1, 0
 
-    def crash(self, *lost: tuple[str, str | None], cause: str = EXITED) -> None:
+    def crash(self, *lost: tuple[str, str | None], cause: Cause = EXITED) -> None:
         """These operators were at these events when their processes were lost, in this order."""
         for name, event_id in lost:
             self.suspects.lost(AtWork(self.generation, name, 0, event_id))
@@ -48,7 +49,7 @@ def test_a_checkpoint_ends_that() -> None:
 def test_what_an_operator_says_itself_needs_no_care() -> None:
     history = History()
     for _ in range(3):
-        history.crash(cause="operator 'parse' (app.py:3): ValueError: no; on event 41: {'n': 7}")
+        history.crash(cause=Cause(Kind.EVENT, "operator 'parse' (app.py:3): ValueError: no; on event 41: {'n': 7}"))
     assert not history.suspects.careful
 
 

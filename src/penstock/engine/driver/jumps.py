@@ -9,7 +9,7 @@ from penstock.engine.protocol.messages import Reports
 Told = Callable[[Mapping[str, float]], None]
 
 
-class Surges:
+class JumpListeners:
     """Who is told of jumps: with the rate since, per second, by source, as if all slots saw what the first did."""
 
     def __init__(self, slots: Callable[[str], int]) -> None:
@@ -22,7 +22,7 @@ class Surges:
 
     def hear(self, reports: Reports) -> None:
         """Pass on what slots say."""
-        surge = {one.operator: one.surge * self._slots(one.operator) for one in reports.reports if one.surge > 0}
-        if surge:
+        jump = {one.operator: one.jump * self._slots(one.operator) for one in reports.reports if one.jump > 0}
+        if jump:
             for told in self._told:
-                told(surge)
+                told(jump)

@@ -1,0 +1,265 @@
+"""Bundles straight from replica to replica, over loopback: order, secrets, who is slow, who is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from penstock.engine.direct import sender
+from penstock.engine.direct.greeting import Address, Addressee, Greeting
+from penstock.engine.direct.receiver import Listener
+from penstock.engine.direct.sender import Lines
+from penstock.engine.plan.layout import full_layout
+from penstock.engine.plan.program import Program
+from penstock.engine.protocol.messages import LENGTH
+from penstock.errors import EngineError
+from penstock.topology import ReplicaId, Topology
+
+Tools = SimpleNamespace
+SECRET = b"s" * 32
+GENERATION = 3
+
+
+class Receiver:
+    """A replica that listens: what has come, and what went wrong."""
+
+    def __init__(self, replica: int = 0, generation: int = GENERATION, secret: bytes = SECRET) -> None:
+        self.listener = Listener("127.0.0.1", secret, Addressee("run", generation, "op", replica))
+        self.came: list[bytes] = []
+        self.faults: list[BaseException] = []
+        self.open = threading.Event()  # it takes what comes
+        self.open.set()
+        self.listener.start(self._arrive, self.faults.append)
+
+    def _arrive(self, bundle: bytes) -> None:
+        assert self.open.wait(30)
+        self.came.append(bundle)
+
+
+class World:
+    """Two replicas of `op`, and whoever sends to them."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.receivers = [Receiver(0), Receiver(1)]
+        self.places: dict[ReplicaId, Address] = {
+            ("op", number): one.listener.address for number, one in enumerate(self.receivers)
+        }
+        self.over = False
+        self._made: list[Lines] = []
+
+    def lines(self, **changed: object) -> Lines:
+        program = replace(self.program, **changed)  # type: ignore[arg-type]
+        made = Lines(program, lambda: self.places, lambda: self.over)
+        self._made.append(made)
+        return made
+
+    def close(self) -> None:
+        for lines in self._made:
+            lines.close()
+        for one in self.receivers:
+            one.open.set()
+            one.listener.close()
+
+
+def program(tools: Tools) -> Program:
+    topology = Topology("app", pool=2)
+    topology.operator("op", len, inputs=topology.source("events"))
+    made: Program = tools.program_of(topology, generation=GENERATION, layout=full_layout(topology, direct=True))
+    return replace(made, driver=replace(made.driver, secret=SECRET))
+
+
+@pytest.fixture
+def world(tools: Tools) -> Iterator[World]:
+    world = World(program(tools))
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender, "LOOK_S", 0.02)
+    monkeypatch.setattr(sender, "BROKEN_S", 0.2)
+
+
+def test_each_replica_gets_its_own_in_order(world: World, tools: Tools) -> None:
+    rows = [(number % 2, b"%d" % number) for number in range(1000)]
+    lines = world.lines()
+    for start in range(0, len(rows), 7):
+        lines.send(rows[start : start + 7])
+    for partition, one in enumerate(world.receivers):
+        mine = [bundle for to, bundle in rows if to == partition]
+        tools.until(lambda one=one, mine=mine: len(one.came) == len(mine))
+        assert one.came == mine
+
+
+def test_a_bundle_may_be_empty_or_larger_than_what_is_read_at_once(world: World, tools: Tools) -> None:
+    large = bytes(range(256)) * 12_000
+    world.lines().send([(0, b""), (0, large), (0, b"last")])
+    tools.until(lambda: len(world.receivers[0].came) == 3)
+    assert world.receivers[0].came == [b"", large, b"last"]
+
+
+def test_a_receiver_that_is_slow_lets_its_senders_wait(world: World, tools: Tools, impatient: None) -> None:
+    """Nothing is lost, and what one sender has sent before others see it is bounded by what the system holds back."""
+    slow, total = world.receivers[0], 64
+    slow.open.clear()
+    lines, sent = world.lines(), []
+
+    def send() -> None:
+        for number in range(total):
+            lines.send([(0, bytes([number]) * (1 << 20))])
+            sent.append(number)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    tools.until(lambda: len(sent) > 0)
+    assert len(sent) < total
+    slow.open.set()
+    thread.join(60)
+    tools.until(lambda: len(slow.came) == total)
+    assert [bundle[0] for bundle in slow.came] == list(range(total))
+
+
+def test_who_waits_for_a_receiver_goes_when_the_attempt_is_over(world: World, impatient: None) -> None:
+    world.receivers[0].open.clear()
+    threading.Timer(0.2, lambda: setattr(world, "over", True)).start()
+    world.lines().send([(0, bytes(1 << 20))] * 256)  # more than is ever held back
+    assert world.over
+
+
+def test_a_broken_connection_ends_the_attempt_and_names_the_receiver(
+    world: World, tools: Tools, impatient: None
+) -> None:
+    lines = world.lines()
+    lines.send([(1, b"arrives")])
+    tools.until(lambda: world.receivers[1].came)
+    world.receivers[1].listener.close()
+    with pytest.raises(EngineError, match=r"the connection to op/1 broke: \w*(Reset|Pipe)Error"):
+        _send_for_ever(lines)
+
+
+def _send_for_ever(lines: Lines) -> None:
+    while True:
+        lines.send([(1, b"lost")])
+
+
+def test_a_connection_that_breaks_as_the_attempt_ends_is_no_fault(world: World, tools: Tools, impatient: None) -> None:
+    lines = world.lines()
+    lines.send([(1, b"arrives")])
+    tools.until(lambda: world.receivers[1].came)
+    world.receivers[1].listener.close()
+    world.over = True
+    for _ in range(10):
+        lines.send([(1, b"to nobody")])
+
+
+def test_a_receiver_that_has_not_said_where_it_is_is_waited_for(
+    world: World, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = world.places.pop(("op", 0))
+    threading.Timer(0.1, lambda: world.places.update({("op", 0): address})).start()
+    world.lines().send([(0, b"found")])
+    tools.until(lambda: world.receivers[0].came)
+    monkeypatch.setattr(sender, "FOUND_WITHIN_S", 0.1)
+    del world.places["op", 1]
+    with pytest.raises(EngineError, match=r"where op/1 listens was not heard within 0\.1 s"):
+        world.lines().send([(1, b"nowhere")])
+
+
+@pytest.mark.parametrize("changed", [{"generation": GENERATION - 1}, {"run": "another"}])
+def test_senders_of_another_attempt_are_not_listened_to(
+    world: World, changed: dict[str, object], impatient: None
+) -> None:
+    """A worker of an attempt that was given up may still send when it comes back."""
+    with pytest.raises(EngineError, match=r"op/0 cannot be reached: ConnectionError: it hung up; where workers"):
+        world.lines(**changed).send([(0, b"late")])
+    assert world.receivers[0].came == []
+
+
+def test_neither_side_talks_to_who_does_not_know_the_secret(world: World, tools: Tools, impatient: None) -> None:
+    stranger = world.lines(driver=replace(world.program.driver, secret=b"t" * 32))
+    with pytest.raises(EngineError, match="op/0 cannot be reached: ConnectionError: it hung up"):
+        stranger.send([(0, b"forged")])
+    impostor = _impostor()
+    world.places["op", 0] = impostor
+    with pytest.raises(EngineError, match="op/0 cannot be reached: ConnectionError: it does not hold the run's secret"):
+        world.lines().send([(0, b"secret")])
+    assert world.receivers[0].came == []
+
+
+def _impostor() -> Address:
+    """Someone who listens where a replica should, and answers anything."""
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        connection, _ = server.accept()
+        with server, connection:
+            connection.sendall(bytes(32))
+            connection.recv(4096)
+            connection.sendall(bytes(32))
+            connection.recv(4096)
+
+    threading.Thread(target=serve, daemon=True).start()
+    address: Address = server.getsockname()
+    return address
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(
+    st.one_of(
+        st.binary(max_size=200),
+        st.integers(0, 2**32 - 1).map(LENGTH.pack),
+        st.binary(max_size=60).map(lambda body: LENGTH.pack(len(body)) + body),
+        st.builds(
+            Greeting, st.just(Addressee("run", GENERATION, "op", 0)), st.binary(max_size=40), st.binary(max_size=40)
+        )
+        .map(msgspec.msgpack.encode)
+        .map(lambda body: LENGTH.pack(len(body)) + body + LENGTH.pack(3) + b"bad"),
+    )
+)
+def test_no_bytes_are_taken_for_a_bundle(world: World, tools: Tools, data: bytes) -> None:
+    """Whatever a stranger sends: nothing arrives, and those who know the secret are still heard."""
+    one = world.receivers[0]
+    before = len(one.came)
+    with contextlib.suppress(OSError), socket.create_connection(one.listener.address) as stranger:
+        stranger.sendall(data)
+    lines = world.lines()
+    lines.send([(0, b"ours")])
+    tools.until(lambda: len(one.came) > before)
+    assert one.came[before:] == [b"ours"]
+    assert one.faults == []
+    lines.close()
+
+
+def test_what_goes_wrong_with_a_bundle_is_told(tools: Tools) -> None:
+    def fail(bundle: bytes) -> None:
+        raise ValueError(f"broken: {bundle!r}")
+
+    faults: list[BaseException] = []
+    listener = Listener("127.0.0.1", SECRET, Addressee("run", GENERATION, "op", 0))
+    listener.start(fail, faults.append)
+    lines = Lines(program(tools), lambda: {("op", 0): listener.address}, lambda: False)
+    lines.send([(0, b"x")])
+    assert str(tools.until(lambda: faults)[0]) == "broken: b'x'"
+    lines.close()
+
+
+def test_a_listener_that_closes_leaves_no_thread(tools: Tools) -> None:
+    def threads() -> list[threading.Thread]:
+        return [one for one in threading.enumerate() if one.name == "penstock-listener"]
+
+    before = len(threads())
+    one = Receiver()
+    assert len(threads()) == before + 1
+    one.listener.close()
+    tools.until(lambda: len(threads()) == before)
