@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
+import threading
+import time
 import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+
+log = logging.getLogger(__name__)
+LOOK_EVERY_S = 0.5  # whether there is room again
+
+T = TypeVar("T")
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -20,6 +31,22 @@ def write_whole(path: Path, data: bytes) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def once_there_is_room(act: Callable[[], T], within_s: float, ending: threading.Event) -> T:
+    """What it gives; while the disk is full it is done again, for so long and unless all is to end."""
+    deadline, told = time.monotonic() + within_s, False
+    while True:
+        try:
+            return act()
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT) or time.monotonic() > deadline:
+                raise
+            if not told:
+                log.warning("the disk is full, which is waited for up to %g s: %s", within_s, error)
+                told = True
+            if ending.wait(LOOK_EVERY_S):
+                raise
 
 
 def sealed(data: bytes) -> bytes:

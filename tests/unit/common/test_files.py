@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from penstock.common import files
-from penstock.common.files import private_folder, write_whole
+from penstock.common.files import once_there_is_room, private_folder, write_whole
 
 
 def mode(path: Path) -> int:
@@ -60,3 +62,38 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(OSError, match="No space left"):
         write_whole(tmp_path / "run.json", b"[]")
     assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("run.json", b"{}")]
+
+
+class Disk:
+    """Full for so many tries, or of another fault."""
+
+    def __init__(self, full: int, number: int = errno.ENOSPC) -> None:
+        self.full, self.tried, self._number = full, 0, number
+
+    def write(self) -> str:
+        self.tried += 1
+        if self.tried <= self.full:
+            raise OSError(self._number, os.strerror(self._number))
+        return "written"
+
+
+def test_a_full_disk_is_waited_for(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """A driver that carried a run on while the disk was full ended with OSError, though runs outlive a full disk."""
+    monkeypatch.setattr(files, "LOOK_EVERY_S", 0.001)
+    disk = Disk(full=3)
+    assert once_there_is_room(disk.write, 60.0, threading.Event()) == "written"
+    assert (disk.tried, caplog.text.count("the disk is full")) == (4, 1)
+
+
+@pytest.mark.parametrize(
+    ("disk", "within_s", "ended"),
+    [(Disk(full=1), 0.0, False), (Disk(full=1, number=errno.EACCES), 60.0, False), (Disk(full=1), 60.0, True)],
+    ids=["no time", "another fault", "the run ends"],
+)
+def test_not_for_ever_and_for_nothing_else(disk: Disk, within_s: float, ended: bool) -> None:
+    ending = threading.Event()
+    if ended:
+        ending.set()
+    with pytest.raises(OSError, match=r"No space left|denied"):
+        once_there_is_room(disk.write, within_s, ending)
+    assert disk.tried == 1

@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
+from penstock.common.files import once_there_is_room
 from penstock.control.clock import SteadyClock
 from penstock.engine.driver.catching_up import CatchingUp
 from penstock.engine.driver.causes import Cause, Kind
@@ -62,6 +63,8 @@ LOCALHOST = "127.0.0.1"
 TOKEN = "seen-"  # how the name of a file begins that all workers must see
 ASK_S = 0.2  # how long replicas have to say how far they are
 HEAD_START_S = 0.2  # between "all are ready" and the first event
+
+T = TypeVar("T")
 
 
 class Work(Protocol):
@@ -166,17 +169,21 @@ class Driver:
         """Start the work; the sources begin when all its replicas are ready, or began when the run did."""
         for notice in (self._phases.current, self._routing.used, self._routing.current):
             self._server.publish(notice)
-        self._token = self._leave_token()
+        self._token = self.with_room(self._leave_token)
         self.work.open(layout)
         if self.work.lasting:
             self._handovers.start()
         self.work.await_ready()
         epoch_s = self._file.epoch_s or time.time() + HEAD_START_S
-        self._keep(epoch_s=epoch_s)
+        self.with_room(lambda: self._keep(epoch_s=epoch_s))
         self._phases.begin(epoch_s)
         if isinstance(self.work, Shifts):
             options = self._job.options
             self.checkpoints.start(self.work, options.checkpoint_every_s, options.checkpoint_timeout_s)
+
+    def with_room(self, act: Callable[[], T]) -> T:
+        """What it gives; a run that is carried on waits while the disk is full, a new one says so at once."""
+        return once_there_is_room(act, self.ready_within_s if self.first_shift else 0.0, self._ending)
 
     def stop_sources(self) -> None:
         """Let no more events in; what is in flight goes on."""

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from penstock.engine.driver.causes import Cause
 from penstock.engine.driver.checkpoints import Checkpoints, Round
@@ -32,6 +32,8 @@ LOOK_EVERY_S = 0.02
 HALT_WITHIN_S = 10.0
 HOLDER = "shift"
 
+T = TypeVar("T")
+
 
 class DriverPort(Protocol):
     """What shifts need of the driver."""
@@ -39,6 +41,9 @@ class DriverPort(Protocol):
     ready_within_s: float
     log_file: Path
     first_shift: int  # beyond all of earlier drivers
+
+    def with_room(self, act: Callable[[], T]) -> T:
+        """What it gives; a run that is carried on waits while the disk is full."""
 
     def supervise(self, shift: int, layout: Layout, prepare: Callable[[int], None]) -> Supervisor:
         """Who runs a shift; `prepare` is called with the generation before each start of its query."""
@@ -84,7 +89,7 @@ class Shifts:
         self.current = self._new(layout)
         self._tally.current = self.current.number
         self._phases.open(self.current)
-        self.current.supervisor.start()
+        self._driver.with_room(self.current.supervisor.start)
 
     def stop_sources(self) -> None:
         """No source sends any more, in this shift and in those that take over."""

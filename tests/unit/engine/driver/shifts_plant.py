@@ -6,7 +6,7 @@ import itertools
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.engine.driver.causes import Cause, Kind
 from penstock.engine.driver.checkpoints import Checkpoints
@@ -28,6 +28,8 @@ from ..made import LONG_AGO, Published
 
 SLOT, FIRST, SECOND = ("s", 0), ("o", 0), ("o", 1)
 EVERY_S = 1000.0  # checkpoints begin when the test asks for one
+
+T = TypeVar("T")
 
 
 class Watched:
@@ -115,6 +117,9 @@ class Plant:
         assert layout is self.layout
         self.supervisors.append(Watched(self.numbers, prepare))
         return self.supervisors[-1]
+
+    def with_room(self, act: Callable[[], T]) -> T:
+        return act()
 
     def died(self, cause: Cause, died_s: float, generation: int) -> None:
         assert died_s == 0.0

@@ -92,6 +92,25 @@ def committed(folder: Path, **more: Any) -> None:
     Records(folder / "checkpoints").write(Record(number=7, generation=3, at_s=0.0, cursors={}, sent={}, **more))
 
 
+def test_a_run_that_is_carried_on_waits_for_room_on_the_disk_and_a_new_one_does_not(
+    opened: Callable[[], Driver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.common.files.LOOK_EVERY_S", 0.001)
+    tries = iter([OSError(28, "No space left on device")] * 2)
+
+    def write() -> str:
+        if (fault := next(tries, None)) is not None:
+            raise fault
+        return "written"
+
+    driver = opened()
+    assert driver.with_room(write) == "written"
+    driver.first_shift = 0
+    tries = iter([OSError(28, "No space left on device")])
+    with pytest.raises(OSError, match="No space left"):
+        driver.with_room(write)
+
+
 def test_sinks_are_told_of_the_attempt_and_the_last_checkpoint(
     opened: Callable[[], Driver], store: Store, tmp_path: Path
 ) -> None:
