@@ -1,17 +1,21 @@
 /* Clocks of the day that are off by as many seconds as a file says; loaded before the C library (LD_PRELOAD).
 
-   The monotonic clock does not jump, as it does not when a machine's clock is set. The file, named by FAULTS_CLOCK, is
-   eight bytes, a signed number, mapped into every process: it takes effect at once. */
+   The monotonic clock does not jump, as it does not when a machine's clock is set. Who waits on a condition until some
+   time of this clock waits as long as if it were right: the kernel knows the right one only. The file, named by
+   FAULTS_CLOCK, is eight bytes, a signed number, mapped into every process: it takes effect at once. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
+
+#define NEAR_S (30 * 24 * 3600)
 
 static int (*real)(clockid_t, struct timespec *);
 static volatile int64_t *ahead;
@@ -50,4 +54,16 @@ time_t time(time_t *into) {
     clock_gettime(CLOCK_REALTIME, &exact);
     if (into) *into = exact.tv_sec;
     return exact.tv_sec;
+}
+
+/* A deadline far from any time of day is one of the monotonic clock, as Java's are. */
+int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *deadline) {
+    static int (*wait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+    if (!wait) *(void **)&wait = dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
+    if (!wait) *(void **)&wait = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
+    struct timespec right = *deadline, now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t off = (int64_t)right.tv_sec - (int64_t)now.tv_sec;
+    if (off > -NEAR_S && off < NEAR_S) right.tv_sec -= *ahead;
+    return wait(condition, mutex, &right);
 }

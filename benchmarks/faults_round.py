@@ -116,6 +116,7 @@ class Scene:
 
     def _start(self) -> Driver:
         self.drivers += 1
+        self._started_s = time.time()
         script = PLAIN if isinstance(self.ends, Fed) else SCENARIOS
         return Driver([str(script), str(self.folder / "setup.json")], self.log, self._environment)
 
@@ -144,12 +145,16 @@ class Scene:
         return bool(self.driver.process.poll() is not None and self.driver.said("done"))
 
     def tend(self) -> None:
-        """A driver that has ended unasked is started again, as the service manager of a machine does."""
+        """A driver that has ended is started again, as the service manager of a machine does.
+
+        One whose JVM was killed ends as it should; of any other it is noted what it said last.
+        """
         with self._changing:
             if self.driver.process.poll() is None or self.over():
                 return
-            said = self.log.read_text(errors="replace")[-2000:].strip().splitlines()
-            self.unasked.append(f"{self.driver.process.returncode}: {said[-1] if said else ''}"[:500])
+            if not any(one.kind == "kill_jvm" and one.at_s >= self._started_s for one in self.struck):
+                said = self.log.read_text(errors="replace")[-2000:].strip().splitlines()
+                self.unasked.append(f"{self.driver.process.returncode}: {said[-1] if said else ''}"[:500])
             if len(self.unasked) > 20:
                 raise StuckError(f"drivers end again and again: {self.unasked[-1]}")
             self.driver.kill()
