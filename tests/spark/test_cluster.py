@@ -94,12 +94,14 @@ def test_workers_come_and_go_and_die_while_events_flow(collected_in: Path, tmp_p
 
             assert run._driver is not None
             run._driver.ready_within_s = 0.2  # the next shift takes longer: a drain that fails
+            restarts = run.counters().restarts
             workers.remove("worker-4")
             until(lambda: workers.settle() or (workers.failed and not workers.changing))
             assert "worker-4 leaves: " in str(workers.failed)
             assert [worker.state for worker in workers.list()] == [WorkerState.AVAILABLE] * 2
             run.stop_sources()
             assert run.wait_drained(LONG_S)
+            assert run.counters().restarts == restarts  # the shift at work goes on as if nothing had been
             counters, pauses = run.fresh_counters(), workers.pauses
     numbers = {int(event_id) for event_id, _ in collected(collected_in)}
     assert numbers == set(range(counters.sources["numbers"]))

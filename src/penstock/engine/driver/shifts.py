@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 0.02
 HALT_WITHIN_S = 10.0
+THERE_WITHIN_S = 20.0  # all processes of a shift that is to end before it was ready
 HOLDER = "shift"
 
 T = TypeVar("T")
@@ -259,9 +260,9 @@ class Shifts:
                 return self._relieve(last, following)
             except BaseException:
                 if self.current is last:
+                    self._handovers.release(HOLDER)
                     if self._starting is not None:
                         self._dismiss(self._starting)
-                    self._handovers.release(HOLDER)
                 raise
             finally:
                 self._starting = None
@@ -335,6 +336,16 @@ class Shifts:
         self._forget(shift)
 
     def _dismiss(self, shift: Shift) -> None:
+        """End a shift that was never at work, once all its processes are there.
+
+        A task that Spark cancels while it waits for its Python worker takes the daemon for gone, and ends it with the
+        workers of all others.
+        """
+        deadline, supervisor = time.monotonic() + THERE_WITHIN_S, shift.supervisor
+        while not (self._is_ready(shift) or supervisor.failure or self._stopping.is_set()):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(LOOK_EVERY_S)
         self._tally.discard(shift.number)
         self._ended.add(shift.number)
         shift.supervisor.stop()

@@ -120,7 +120,20 @@ def test_one_take_over_at_a_time(tmp_path: Path) -> None:
     plant.shifts.stop()
 
 
-def test_a_shift_that_is_never_ready_is_given_up(tmp_path: Path) -> None:
+def test_a_shift_that_is_late_is_ended_once_all_its_processes_are_there(tmp_path: Path) -> None:
+    """Spark ended the Python daemon with it, and so the shift at work: its tasks were waiting for their workers."""
+    plant = Plant(tmp_path, ready_within_s=0.1).open()
+    taking = plant.take_over()
+    until(lambda: len(plant.supervisors) == 2 and not plant.handovers._holders)  # it is too late
+    assert not plant.supervisors[1].stopped
+    plant.report(1)
+    assert str(taking.done().error).startswith("3 of 3 replicas were not ready within 0.1 s")
+    assert plant.supervisors[1].stopped
+    plant.shifts.stop()
+
+
+def test_a_shift_that_is_never_ready_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "THERE_WITHIN_S", 0.1)
     plant = Plant(tmp_path, ready_within_s=0.2).open()
     error = plant.take_over().done().error
     assert str(error).startswith("3 of 3 replicas were not ready within 0.2 s; Spark's log: ")
