@@ -1,4 +1,4 @@
-"""A database for tests of sinks: SQLite and PostgreSQL, each with a table of the test's own."""
+"""Ends for tests of sinks, a test's own: tables in SQLite and PostgreSQL, topics in Kafka."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import sqlalchemy as sql
 
 from penstock.sinks.database import table_of
 from penstock.sinks.tables import connect, database_url
+
+from ...services.kafka import Kafka
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -44,3 +46,9 @@ def stored(url: str, table: str) -> Callable[[], list[tuple[str, str, Any]]]:
         return [(row.run, row.id, json.loads(row.event)) for row in rows]
 
     return read
+
+
+@pytest.fixture
+def topic(kafka: Kafka) -> str:
+    """The name of a topic of this test's own."""
+    return kafka.create(f"out-{uuid.uuid4().hex[:8]}", partitions=2)

@@ -2,97 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import cloudpickle
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewPartitions
-from confluent_kafka.schema_registry import SchemaRegistryClient
-from confluent_kafka.schema_registry.avro import AvroSerializer
-from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
-from confluent_kafka.serialization import MessageField, SerializationContext
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from penstock.errors import InputError
-from penstock.sources.base import Cursor, Polled, Reader, Slot, Undecoded
-from penstock.sources.kafka import Avro, KafkaRecord, KafkaSource, Protobuf, partitions
+from penstock.sources.base import Polled
+from penstock.sources.kafka import KafkaSource
 
-from ...services.kafka import USERS, Kafka
-
-WAIT_S = 30.0
-_numbers = itertools.count()
-
-
-@pytest.fixture(autouse=True)
-def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partitions, "REFRESH_S", 0.3)
-
-
-@pytest.fixture
-def new_topic(kafka: Kafka) -> Callable[..., str]:
-    return lambda count=1, name="topic": kafka.create(f"{name}-{next(_numbers)}", count)
-
-
-class Tap:
-    """A reader with what was polled from it, and not yet looked at."""
-
-    def __init__(self, reader: Reader) -> None:
-        self.reader = reader
-        self.polled: list[Polled] = []
-
-    def until(self, said: Callable[[], Any], wanted: Any = True) -> bool:
-        """Poll until it is said, or half a minute is over."""
-        deadline_s = time.monotonic() + WAIT_S
-        while said() != wanted and time.monotonic() < deadline_s:
-            self.polled += self.reader.poll(1000, 0.05)
-        return bool(said() == wanted)
-
-    def ready(self) -> bool:
-        """Wait until it knows its partitions."""
-        return self.until(lambda: self.reader.lag() is not None)
-
-    def take(self, count: int) -> list[Polled]:
-        """Poll until so many are there, and a little longer: there must not be more."""
-        self.until(lambda: len(self.polled) >= count)
-        self.polled += self.reader.poll(1000, 0.1)
-        taken, self.polled = self.polled, []
-        return taken
-
-    def events(self, count: int) -> list[Any]:
-        return [one.event for one in self.take(count)]
-
-    def lag(self) -> int | None:
-        return self.reader.lag()
-
-    @property
-    def next(self) -> dict[str, dict[str, int]]:
-        """The next offsets by topic and partition."""
-        return {topic: told["next"] for topic, told in self.reader.cursor["topics"].items()}
-
-    def close(self) -> None:
-        self.reader.close()
-
-
-def opened(source: KafkaSource, cursor: Cursor | None = None, number: int = 0, slots: int = 1) -> closing[Tap]:
-    return closing(Tap(source.open(Slot("run", "source", number, slots, 0.0), cursor)))
-
-
-def put(kafka: Kafka, topic: str, values: Sequence[Any], **about: Any) -> None:
-    """Write these as JSON, bytes as they are."""
-    producer = Producer({"bootstrap.servers": kafka.address, "linger.ms": 0})
-    for value in values:
-        raw = value if isinstance(value, bytes) or value is None else json.dumps(value).encode()
-        producer.produce(topic, raw, **({"partition": 0} | about))
-    assert producer.flush(WAIT_S) == 0
+from ...services.kafka import Kafka
+from .kafka_topics import WAIT_S, opened, put
 
 
 @pytest.mark.parametrize(
@@ -197,91 +123,6 @@ def test_a_broker_that_dies_is_waited_for(kafka: Kafka, new_topic: Callable[...,
         assert tap.events(10) == list(range(10, 20))
 
 
-def expire(kafka: Kafka, topic: str, before: int) -> None:
-    for answer in kafka.admin.delete_records([TopicPartition(topic, 0, before)]).values():
-        answer.result()
-
-
-@pytest.mark.parametrize(("on_reset", "expected"), [("earliest", [3, 4, 5]), ("latest", [5])])
-def test_offsets_that_have_expired_are_gone_on_from_as_chosen(
-    kafka: Kafka, new_topic: Callable[..., str], on_reset: str, expected: list[int]
-) -> None:
-    topic = new_topic()
-    put(kafka, topic, list(range(5)))
-    expire(kafka, topic, 3)
-    source = KafkaSource(kafka.address, topic, on_reset=on_reset, begin={topic: {0: 1}})
-    with opened(source) as tap:
-        assert tap.until(lambda: tap.next.get(topic, {"0": 1})["0"] >= 3)
-        put(kafka, topic, [5])
-        assert tap.events(len(expected)) == expected
-
-
-@pytest.mark.parametrize(("on_reset", "expected"), [("earliest", [3, 4]), ("latest", [])])
-def test_it_says_when_it_has_caught_up_also_where_offsets_have_expired(
-    kafka: Kafka, new_topic: Callable[..., str], on_reset: str, expected: list[int]
-) -> None:
-    """A slot that owes events that have expired must hear that they will not come, or a stop waits for them."""
-    topic = new_topic(2)
-    put(kafka, topic, list(range(5)))
-    with opened(KafkaSource(kafka.address, topic, on_reset=on_reset)) as tap:
-        assert not tap.reader.caught_up
-        tap.until(lambda: tap.reader.caught_up)
-        assert len(tap.take(5)) == 5
-        cursor = tap.reader.cursor
-        put(kafka, topic, [5])
-        assert tap.until(lambda: len(tap.polled) > 0)
-    expire(kafka, topic, 3)
-    cursor["topics"][topic]["next"]["0"] = 1
-    with opened(KafkaSource(kafka.address, topic, on_reset=on_reset), cursor) as tap:
-        assert tap.until(lambda: tap.reader.caught_up)
-        assert [one.event for one in tap.polled] == [*expected, *([5] if expected else [])]
-
-
-def test_offsets_that_have_expired_end_the_run_unless_told_otherwise(
-    kafka: Kafka, new_topic: Callable[..., str]
-) -> None:
-    topic = new_topic()
-    put(kafka, topic, list(range(5)))
-    expire(kafka, topic, 3)
-    with opened(KafkaSource(kafka.address, topic, begin={topic: {0: 1}})) as tap:
-        told = (
-            f"kafka source '{topic}': topic '{topic}', partition 0: it holds offsets 3 to 5, and not the next; on_reset"
-        )
-        with pytest.raises(InputError, match=told):
-            tap.take(1)
-
-
-def test_a_topic_made_anew_is_noticed_and_has_other_ids(kafka: Kafka, new_topic: Callable[..., str]) -> None:
-    topic = new_topic()
-    put(kafka, topic, ["old"])
-    with opened(KafkaSource(kafka.address, topic)) as tap:
-        assert tap.events(1) == ["old"]
-        cursor = tap.reader.cursor
-    kafka.delete(topic)
-    kafka.create(topic)
-    put(kafka, topic, ["new", "newer"])  # the old offset is there, too
-    told = f"topic '{topic}' was made anew; on_reset says fail"
-    with opened(KafkaSource(kafka.address, topic), cursor) as tap, pytest.raises(InputError, match=told):
-        tap.take(1)
-    with opened(KafkaSource(kafka.address, topic, on_reset="earliest"), cursor) as tap:
-        assert [(one.id, one.event) for one in tap.take(2)] == [
-            (f"{topic}~1-0-0", "new"),
-            (f"{topic}~1-0-1", "newer"),
-        ]
-
-
-def test_a_topic_made_anew_while_it_is_read(kafka: Kafka, new_topic: Callable[..., str]) -> None:
-    topic = new_topic()
-    put(kafka, topic, ["old"])
-    with opened(KafkaSource(kafka.address, topic, on_reset="earliest")) as tap:
-        assert tap.events(1) == ["old"]
-        kafka.delete(topic)
-        kafka.create(topic)
-        put(kafka, topic, ["new", "newer"])
-        assert tap.until(lambda: len(tap.polled) >= 2 and tap.polled[-1].id == f"{topic}~1-0-1")
-        assert [one.event for one in tap.polled if "~1-" in one.id] == ["new", "newer"]
-
-
 def test_what_other_transactions_abort_is_not_read(kafka: Kafka, new_topic: Callable[..., str]) -> None:
     topic = new_topic()
     producer = Producer({"bootstrap.servers": kafka.address, "transactional.id": topic, "log_level": 0})
@@ -319,53 +160,12 @@ def test_lag_is_what_waits_outside(kafka: Kafka, new_topic: Callable[..., str]) 
         assert tap.lag() == 3
 
 
-def test_records_have_keys_headers_and_times(kafka: Kafka, new_topic: Callable[..., str]) -> None:
-    topic = new_topic()
-    put(kafka, topic, [{"n": 1}], key="ann", headers=[("trace", b"\x01"), ("trace", None)], timestamp=1_000_500)
-    put(kafka, topic, [None], timestamp=1_000_500)
-    with opened(KafkaSource(kafka.address, topic, records=True)) as tap:
-        first, second = tap.take(2)
-    headers = [("trace", b"\x01"), ("trace", None)]
-    assert first == (f"{topic}-0-0", 1000.5, KafkaRecord(topic, 0, 0, 1000.5, "ann", {"n": 1}, headers))
-    assert second.event == KafkaRecord(topic, 0, 1, 1000.5, None, None, [])
-
-
 def test_birth_is_the_time_of_arrival_if_chosen(kafka: Kafka, new_topic: Callable[..., str]) -> None:
     topic = new_topic()
     put(kafka, topic, [1], timestamp=1_000_500)
     with opened(KafkaSource(kafka.address, topic, birth="arrival")) as tap:
         before_s = time.time()
         assert before_s <= tap.take(1)[0].born_s <= time.time()
-
-
-def shout(raw: bytes) -> str:
-    return raw.decode("ascii").upper()
-
-
-@pytest.mark.parametrize(
-    ("decode", "expected"),
-    [
-        ("json", [1, "bad", "gone"]),
-        ("text", ["1", "bad", "gone"]),
-        ("bytes", [b"1", b"\xff", "gone"]),
-        (shout, ["1", "bad", "gone"]),
-    ],
-)
-def test_what_cannot_be_decoded_is_said_in_its_place(
-    kafka: Kafka, new_topic: Callable[..., str], decode: Any, expected: list[Any]
-) -> None:
-    topic = new_topic()
-    put(kafka, topic, [b"1", b"\xff", None])
-    with opened(KafkaSource(kafka.address, topic, decode=decode)) as tap:
-        got = tap.events(3)
-    assert got[0] == expected[0]
-    if expected[1] == "bad":
-        assert isinstance(got[1], Undecoded)
-        assert got[1].raw == b"\xff"
-        assert "Error: " in got[1].error
-    else:
-        assert got[1] == expected[1]
-    assert got[2] == Undecoded(b"", "it has no value: a tombstone; with records=True it would be an event")
 
 
 def test_the_group_is_told_what_was_committed(kafka: Kafka, new_topic: Callable[..., str]) -> None:
@@ -391,19 +191,6 @@ def test_few_bytes_are_in_flight_and_all_records_come(kafka: Kafka, new_topic: C
         assert tap.events(120) == [50_000] * 120
 
 
-def test_it_is_shipped_with_its_decoder_and_takes_the_login_there(
-    kafka: Kafka, new_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    topic, suffix = new_topic(), "!"
-    settings = kafka.login("reader", "${env:HUSH}")
-    source = KafkaSource(kafka.sasl_address, topic, decode=lambda raw: raw.decode() + suffix, settings=settings)
-    shipped = cloudpickle.dumps(source)
-    monkeypatch.setenv("HUSH", USERS["reader"])
-    put(kafka, topic, [b"hello"])
-    with opened(cloudpickle.loads(shipped)) as tap:
-        assert tap.events(1) == ["hello!"]
-
-
 def test_check_is_content_with_a_topic_that_can_be_read(kafka: Kafka, new_topic: Callable[..., str]) -> None:
     topic = new_topic()
     KafkaSource(kafka.address, topic).check()
@@ -416,87 +203,3 @@ def test_check_tells_what_is_wrong(kafka: Kafka, new_topic: Callable[..., str]) 
         KafkaSource(kafka.address, "^nothing").check()
     with pytest.raises(InputError, match=f"begin must name partitions from 0 to 0, which topic '{topic}' has; got 9"):
         KafkaSource(kafka.address, topic, begin={topic: {0: 1, 9: 3}}).check()
-
-
-class Registry:
-    """A schema registry that can be away: schemas are kept by confluent's own mock, and asked for over HTTP."""
-
-    def __init__(self) -> None:
-        self.client = SchemaRegistryClient.new_client({"url": "mock://"})
-        self.away = False
-        registry = self
-
-        class Answer(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                path = self.path.partition("?")[0]
-                body: Any = []
-                if path.startswith("/schemas/ids/"):
-                    schema = registry.client.get_schema(int(path.rpartition("/")[2]))
-                    body = {"schema": schema.schema_str, "schemaType": schema.schema_type}
-                raw = json.dumps({"error_code": 50001, "message": "away"} if registry.away else body).encode()
-                self.send_response(500 if registry.away else 200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(raw)))
-                self.end_headers()
-                self.wfile.write(raw)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-        self.settings = {"url": f"http://127.0.0.1:{self.server.server_port}", "max.retries": 1}
-        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
-
-
-@pytest.fixture
-def registry() -> Iterator[Registry]:
-    one = Registry()
-    yield one
-    one.server.shutdown()
-    one.server.server_close()
-
-
-def click_message() -> Any:
-    """A class as protoc makes it."""
-    kinds = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(name="click.proto", package="demo", syntax="proto3")
-    fields = file.message_type.add(name="Click").field
-    fields.add(name="user_name", number=1, type=kinds.TYPE_STRING, label=kinds.LABEL_OPTIONAL)
-    fields.add(name="count", number=2, type=kinds.TYPE_INT32, label=kinds.LABEL_OPTIONAL)
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)  # type: ignore[no-untyped-call]
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("demo.Click"))
-
-
-AVRO = json.dumps({"type": "record", "name": "Click", "fields": [{"name": "user", "type": "string"}]})
-
-
-def test_avro_by_a_schema_registry_which_is_waited_for(
-    kafka: Kafka, new_topic: Callable[..., str], registry: Registry
-) -> None:
-    topic = new_topic()
-    write, about = AvroSerializer(registry.client, AVRO), SerializationContext(topic, MessageField.VALUE)
-    put(kafka, topic, [write({"user": "ann"}, about), b"no avro", write({"user": "bob"}, about)])
-    source = KafkaSource(kafka.address, topic, decode=Avro(registry.settings))
-    source.check()
-    registry.away = True
-    with pytest.raises(InputError, match="the schema registry cannot be asked: away"):
-        source.check()
-    with opened(source) as tap:
-        assert tap.ready()
-        assert [tap.reader.poll(10, 0.05) for _ in range(3)] == [[]] * 3
-        assert (tap.lag(), tap.polled) == (3, [])
-        registry.away = False
-        first, second, third = tap.events(3)
-    assert (first, third) == ({"user": "ann"}, {"user": "bob"})
-    assert isinstance(second, Undecoded)
-    assert "magic byte" in second.error
-
-
-def test_protobuf_by_a_schema_registry(kafka: Kafka, new_topic: Callable[..., str], registry: Registry) -> None:
-    topic, click = new_topic(), click_message()
-    write = ProtobufSerializer(click, registry.client, {"use.deprecated.format": False})
-    about = SerializationContext(topic, MessageField.VALUE)
-    put(kafka, topic, [write(one, about) for one in (click(user_name="ann", count=2), click())])
-    with opened(KafkaSource(kafka.address, topic, decode=Protobuf(click, registry.settings))) as tap:
-        assert tap.events(2) == [{"user_name": "ann", "count": 2}, {"user_name": "", "count": 0}]
