@@ -132,7 +132,7 @@ class PostgresEnds(SqliteEnds):
         else:
             self._database.kill()
             time.sleep(seconds)
-            self._database.resume()
+            self._database.start()
 
     def _lock(self, seconds: float) -> None:
         engine = sql.create_engine(self.url)
@@ -143,7 +143,7 @@ class PostgresEnds(SqliteEnds):
 
     def close(self) -> None:
         """End the server."""
-        self._database.stop()
+        self._database.remove()
 
 
 class Fed:

@@ -22,81 +22,59 @@ settings.register_profile("penstock", deadline=None)
 settings.load_profile("penstock")
 
 
+def need(name: str, found: object) -> None:
+    """Skip the test that asks for what is not installed."""
+    if found is None:
+        pytest.skip(f"{name} is not installed")
+
+
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rabbitmq.Broker]:
     """A RabbitMQ."""
-    if rabbitmq.server() is None:
-        pytest.skip("RabbitMQ is not installed")
-    one = rabbitmq.Broker(tmp_path_factory.mktemp("rabbitmq"))
-    try:
-        one.start()
+    need("RabbitMQ", rabbitmq.server())
+    with rabbitmq.Broker(tmp_path_factory.mktemp("rabbitmq")) as one:
         yield one
-    finally:
-        one.kill()
 
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apache.Kafka]:
     """A Kafka, for topics of one's own; who kills it starts it again."""
-    if apache.java() is None:
-        pytest.skip("Kafka is not installed")
-    one = apache.Kafka(tmp_path_factory.mktemp("kafka"))
-    try:
-        one.start()
+    need("Kafka", apache.java())
+    with apache.Kafka(tmp_path_factory.mktemp("kafka")) as one:
         yield one
-    finally:
-        one.kill()
 
 
 @pytest.fixture(scope="session")
 def database() -> Iterator[postgresql.Database]:
     """A PostgreSQL."""
-    if postgresql.server() is None:
-        pytest.skip("PostgreSQL is not installed")
-    one = postgresql.Database()
-    try:
-        one.start()
+    need("PostgreSQL", postgresql.server())
+    with postgresql.Database() as one:
         yield one
-    finally:
-        one.stop()
 
 
 @pytest.fixture(scope="session")
-def object_store() -> Iterator[s3.ObjectStore]:
+def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3.ObjectStore]:
     """An S3; its login is in the environment."""
-    if s3.python() is None:
-        pytest.skip("moto is not installed")
-    one = s3.ObjectStore()
-    with pytest.MonkeyPatch.context() as patch:
+    need("moto", s3.python())
+    with pytest.MonkeyPatch.context() as patch, s3.ObjectStore(tmp_path_factory.mktemp("s3")) as one:
         for name, value in s3.LOGIN.items():
             patch.setenv(name, value)
-        try:
-            one.start()
-            yield one
-        finally:
-            one.stop()
+        yield one
 
 
 @pytest.fixture(scope="session")
 def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[hadoop.Hdfs]:
     """An HDFS; who kills it starts it again."""
-    if hadoop.java() is None:
-        pytest.skip("Hadoop is not installed")
-    if find_spec("hdfs_native") is None:
-        pytest.skip("hdfs-native is not installed")
-    one = hadoop.Hdfs(tmp_path_factory.mktemp("hdfs"))
-    try:
-        one.start()
+    need("Hadoop", hadoop.java())
+    need("hdfs-native", find_spec("hdfs_native"))
+    with hadoop.Hdfs(tmp_path_factory.mktemp("hdfs")) as one:
         yield one
-    finally:
-        one.kill()
 
 
 @pytest.fixture
 def browser(tmp_path: Path) -> chromium.Browser:
     """A Chromium."""
-    if chromium.program() is None:
-        pytest.skip("Chromium is not installed")
+    need("Chromium", chromium.program())
     return chromium.Browser(tmp_path)
 
 

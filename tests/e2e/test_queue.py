@@ -25,7 +25,8 @@ from penstock.workload import constant
 from tests.waiting import LONG_S, until
 
 from ..services import free_port
-from ..services.broker import START_S, Broker
+from ..services.broker import Broker
+from ..services.server import START_S
 
 
 @pytest.fixture

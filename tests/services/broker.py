@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
-import subprocess
-import time
-from contextlib import suppress
 from pathlib import Path
 
-from ..waiting import LONG_S
 from . import free_port
+from .server import Server
 
 SERVERS = ("/usr/lib/rabbitmq/bin/rabbitmq-server", "rabbitmq-server")  # the first runs as whoever starts it
-START_S = LONG_S
 
 
 def server() -> str | None:
@@ -23,48 +18,23 @@ def server() -> str | None:
     return next((found for name in SERVERS if (found := shutil.which(name))), None)
 
 
-class Broker:
+class Broker(Server):
     """Starts, is killed, and starts again with what it has on disk."""
 
+    name = "rabbitmq-server"
+
     def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         self.port = free_port()
         self.url = f"amqp://guest:guest@127.0.0.1:{self.port}/"
-        self._folder = folder
         self._names = free_port()
-        self._processes: list[subprocess.Popen[bytes]] = []
         (folder / "plugins").write_text("[].\n")
 
     def start(self) -> None:
         """Start Erlang's name server and the broker, and wait until it takes connections."""
-        self._run(["epmd", "-port", str(self._names), "-address", "127.0.0.1"])
-        self._run([str(server())])
-        deadline_s = time.monotonic() + START_S
-        while not self._answers():
-            if time.monotonic() > deadline_s or self._processes[-1].poll() is not None:
-                self.kill()
-                raise RuntimeError(f"rabbitmq-server did not start: {(self._folder / 'out').read_text()[-2000:]}")
-            time.sleep(0.1)
-
-    def kill(self) -> None:
-        """End it at once, as a crash would."""
-        for process in reversed(self._processes):
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        self._processes.clear()
-
-    def _run(self, command: list[str]) -> None:
-        with (self._folder / "out").open("ab") as out:
-            process = subprocess.Popen(
-                command,
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                cwd=self._folder,
-                start_new_session=True,
-            )
-        self._processes.append(process)
+        self.launch(["epmd", "-port", str(self._names), "-address", "127.0.0.1"], env=self._environment())
+        self.launch([str(server())], env=self._environment())
+        self.await_answer()
 
     def _environment(self) -> dict[str, str]:
         return {
@@ -84,7 +54,8 @@ class Broker:
             "RABBITMQ_CONF_ENV_FILE": str(self._folder / "none"),
         }
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
+        """Whether it takes connections."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), 1.0) as one:
                 one.sendall(b"AMQP\x00\x00\x09\x01")

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,9 @@ from typing import Any
 import psutil
 import psycopg
 
-from ..waiting import LONG_S
 from . import free_port
+from .server import START_S, Server
 
-START_S = LONG_S
 ACCOUNT = "postgres"  # the server refuses to run as root
 
 
@@ -30,63 +28,58 @@ def server() -> Path | None:
     return max((path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")), default=None)
 
 
-class Database:
-    """Started in a new folder; `url` is that of an empty database."""
+class Database(Server):
+    """Started in a new folder, which goes with it; `url` is that of an empty database."""
+
+    name = "PostgreSQL"
 
     def __init__(self) -> None:
+        super().__init__(Path(tempfile.mkdtemp(prefix="penstock-postgresql-")))  # one that its account can reach
         self.port = free_port()
         self.url = f"postgresql+psycopg://penstock@127.0.0.1:{self.port}/postgres"
-        self._folder = Path(tempfile.mkdtemp(prefix="penstock-postgresql-"))  # one that its account can reach
-        self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Make the database, start the server and wait until it takes connections."""
-        programs, data = server(), str(self._folder / "data")
+        """Start the server on what is there, or on a new database, and wait until it takes connections."""
+        programs, data = server(), self._folder / "data"
         if programs is None:
             raise RuntimeError("PostgreSQL is not installed")
-        if os.getuid() == 0:
-            shutil.chown(self._folder, ACCOUNT)
-        made = [str(programs / "initdb"), "-D", data, "-U", "penstock", "-A", "trust", "-E", "UTF8", "--no-sync"]
-        subprocess.run(made, check=True, capture_output=True, **self._surroundings())
-        self.resume()
+        if not data.exists():
+            self._prepare(programs, data)
+        served = [str(programs / "postgres"), "-D", str(data), "-h", "127.0.0.1", "-p", str(self.port)]
+        self.launch([*served, "-c", "fsync=off", "-c", "unix_socket_directories="], **self._surroundings())
+        self.await_answer()
 
-    def resume(self) -> None:
-        """Start the server on what is there, and wait until it takes connections."""
-        served = [str((server() or Path()) / "postgres"), "-D", str(self._folder / "data"), "-h", "127.0.0.1"]
-        served += ["-p", str(self.port), "-c", "fsync=off", "-c", "unix_socket_directories="]
-        with (self._folder / "out").open("ab") as out:
-            self._process = subprocess.Popen(served, stdout=out, stderr=out, **self._surroundings())
-        deadline_s = time.monotonic() + START_S
-        while not self._answers():
-            if time.monotonic() > deadline_s or self._process.poll() is not None:
-                raise RuntimeError(f"PostgreSQL did not start: {(self._folder / 'out').read_text()[-2000:]}")
-            time.sleep(0.05)
-
-    def halt(self) -> None:
-        """End it with its connections; it can be resumed."""
-        if self._process is not None:
-            with suppress(ProcessLookupError):
-                self._process.send_signal(signal.SIGINT)  # "fast": waits for nobody
-            self._process.wait(START_S)
+    def stop(self) -> None:
+        """End it with its connections; it can be started again."""
+        self.end(signal.SIGINT)  # "fast": waits for nobody
 
     @property
     def pid(self) -> int:
         """The server's process, of which the others are children."""
-        assert self._process is not None
-        return self._process.pid
+        return self._processes[-1].pid
 
     def kill(self) -> None:
-        """End it at once with all its processes, as a crash would; it can be resumed."""
-        server = psutil.Process(self.pid)
-        for one in (server, *server.children(recursive=True)):
+        """End it at once with all its processes, which have sessions of their own, as a crash would."""
+        children = [one for server in self._processes for one in _children(server.pid)]
+        super().kill()
+        for one in children:
             with suppress(psutil.Error):
                 one.kill()
                 one.wait(START_S)
 
-    def stop(self) -> None:
+    def remove(self) -> None:
         """End it, and remove its folder."""
-        self.halt()
+        self.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+    def _prepare(self, programs: Path, data: Path) -> None:
+        if os.getuid() == 0:
+            shutil.chown(self._folder, ACCOUNT)
+        made = [str(programs / "initdb"), "-D", str(data), "-U", "penstock", "-A", "trust", "-E", "UTF8", "--no-sync"]
+        subprocess.run(made, check=True, capture_output=True, **self._surroundings())
 
     def _surroundings(self) -> dict[str, Any]:
         account: dict[str, Any] = {}
@@ -95,8 +88,16 @@ class Database:
             account = {"user": found.pw_uid, "group": found.pw_gid, "extra_groups": []}
         return {"cwd": self._folder, "env": {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}, **account}
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
+        """Whether it takes connections."""
         with suppress(psycopg.OperationalError):
             psycopg.connect(self.url.replace("+psycopg", ""), connect_timeout=20).close()
             return True
         return False
+
+
+def _children(pid: int) -> list[psutil.Process]:
+    found: list[psutil.Process] = []
+    with suppress(psutil.Error):  # it has ended
+        found = psutil.Process(pid).children(recursive=True)
+    return found

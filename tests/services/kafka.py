@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
@@ -24,11 +24,10 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from ..waiting import LONG_S
 from . import free_port
+from .server import START_S, Server
 
 JARS = Path(__file__).parents[2] / ".kafka" / "jars"  # scripts/kafka.sh puts them there
-START_S = LONG_S
 QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")  # Java's; for benchmarks, none
 MECHANISMS = ("SCRAM-SHA-256", "PLAIN")
 USERS = {"reader": "read-secret", "limited": "limit-secret", "stranger": "strange-secret"}  # the first may do all
@@ -90,54 +89,38 @@ def certificate(folder: Path, name: str) -> Path:
     return cert
 
 
-class Kafka:
+class Kafka(Server):
     """Starts, is killed, and starts again with what it has on disk; `address` takes everybody, `sasl_address` users."""
 
+    name = "Kafka"
+
     def __init__(self, folder: Path, flags: Sequence[str] = QUICK_START) -> None:
+        super().__init__(folder)
         self.address = f"127.0.0.1:{free_port()}"
         self.sasl_address = f"127.0.0.1:{free_port()}"
         self.ca = folder / "broker.crt"
-        self._folder = folder
         self._flags = flags
-        self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
         if not (self._folder / "data").exists():
             self._prepare()
-        with (self._folder / "out").open("ab") as out:
-            self._process = subprocess.Popen(
-                [*self._java("kafka.Kafka"), "server.properties"],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                cwd=self._folder,
-                start_new_session=True,
-            )
-        deadline_s = time.monotonic() + START_S
-        while not self._answers():
-            if time.monotonic() > deadline_s or self._process.poll() is not None:
-                self.kill()
-                raise RuntimeError(f"Kafka did not start: {(self._folder / 'out').read_text()[-2000:]}")
-            time.sleep(0.1)
-
-    def kill(self) -> None:
-        """End it at once, as a crash would."""
-        self._end(signal.SIGKILL)
+        self.launch([*self._java("kafka.Kafka"), "server.properties"])
+        self.await_answer()
 
     def stop(self) -> None:
         """End it in order."""
-        self._end(signal.SIGTERM)
+        self.end(signal.SIGTERM)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
         """It answers nobody meanwhile, and nobody is told."""
-        assert self._process is not None
-        os.killpg(self._process.pid, signal.SIGSTOP)
+        (process,) = self._processes
+        os.killpg(process.pid, signal.SIGSTOP)
         try:
             yield
         finally:
-            os.killpg(self._process.pid, signal.SIGCONT)
+            os.killpg(process.pid, signal.SIGCONT)
 
     @cached_property
     def admin(self) -> AdminClient:
@@ -199,7 +182,7 @@ class Kafka:
         log = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
         return [str(java()), "-Xmx512m", *self._flags, log, "-cp", f"{JARS}/*", main]
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
         """Whether it also knows about groups, which takes it a second longer than to listen."""
         one = Consumer({"bootstrap.servers": self.address, "group.id": "is-it-there", "log_level": 0})
         try:
@@ -208,10 +191,3 @@ class Kafka:
             return False
         finally:
             one.close()
-
-    def _end(self, sign: signal.Signals) -> None:
-        if self._process is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, sign)
-            self._process.wait(START_S)
-            self._process = None

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from pathlib import Path
 from typing import Any
 
-from ..waiting import LONG_S
 from . import free_port
+from .server import START_S, Server
 
-START_S = LONG_S
 CONFIG = """
 global: {{scrape_interval: 1s, evaluation_interval: 1s}}
 rule_files: ["{rules}"]
@@ -30,33 +27,26 @@ def program() -> str | None:
     return shutil.which("prometheus")
 
 
-class Prometheus:
-    """Scrapes `target`, host and port, and goes by the rules; use it with `with`."""
+class Prometheus(Server):
+    """Scrapes `target`, host and port, and goes by the rules."""
+
+    name = "Prometheus"
 
     def __init__(self, folder: Path, target: str, rules: str) -> None:
-        self._folder = folder
+        super().__init__(folder)
+        self._port = free_port()
         (folder / "rules.yml").write_text(rules)
         (folder / "prometheus.yml").write_text(CONFIG.format(rules=folder / "rules.yml", target=target))
 
-    def __enter__(self) -> Prometheus:
-        self._port = free_port()
+    def start(self) -> None:
+        """Start it, and wait until it is ready."""
         command = [str(program()), f"--config.file={self._folder / 'prometheus.yml'}"]
         command += [f"--storage.tsdb.path={self._folder / 'data'}", f"--web.listen-address=127.0.0.1:{self._port}"]
-        self._log = (self._folder / "prometheus.log").open("wb")
-        self._process = subprocess.Popen(command, cwd=self._folder, stdout=self._log, stderr=subprocess.STDOUT)
-        end_s = time.monotonic() + START_S
-        while not self._ready():
-            assert self._process.poll() is None, (self._folder / "prometheus.log").read_text()
-            assert time.monotonic() < end_s, "Prometheus has not started"
-            time.sleep(0.1)
-        return self
+        self.launch(command)
+        self.await_answer()
 
-    def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        self._process.wait(START_S)
-        self._log.close()
-
-    def _ready(self) -> bool:
+    def answers(self) -> bool:
+        """Whether it says that it is ready."""
         try:
             return urllib.request.urlopen(f"http://127.0.0.1:{self._port}/-/ready", timeout=5).status == 200
         except OSError:

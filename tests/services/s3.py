@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-import time
 from pathlib import Path
 
-from ..waiting import LONG_S
 from . import free_port
+from .server import Server
 
 PYTHON = Path(__file__).parents[2] / ".s3" / "bin" / "python"  # an environment of its own: it brings thirty packages
-START_S = LONG_S
 LOGIN = {"AWS_ACCESS_KEY_ID": "tests", "AWS_SECRET_ACCESS_KEY": "tests", "AWS_EC2_METADATA_DISABLED": "true"}
 
 
@@ -20,31 +17,20 @@ def python() -> Path | None:
     return PYTHON if (PYTHON.parents[1] / "ready").exists() else None
 
 
-class ObjectStore:
+class ObjectStore(Server):
     """Buckets on loopback."""
 
-    def __init__(self) -> None:
+    name = "moto's server"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         self.port = free_port()
-        self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start it, and wait until it takes connections."""
         code = "from moto.server import main; main()"
-        command = [str(PYTHON), "-c", code, "-H", "127.0.0.1", "-p", str(self.port)]
-        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline_s = time.monotonic() + START_S
-        while not self._answers():
-            if time.monotonic() > deadline_s or self._process.poll() is not None:
-                self.stop()
-                raise RuntimeError("moto's server did not start")
-            time.sleep(0.1)
-
-    def stop(self) -> None:
-        """End it."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
+        self.launch([str(PYTHON), "-c", code, "-H", "127.0.0.1", "-p", str(self.port)])
+        self.await_answer()
 
     def uri(self, bucket: str, folder: str) -> str:
         """Of a folder in a bucket, which is made if it is not there; a login is in the environment."""
@@ -55,7 +41,8 @@ class ObjectStore:
         system.create_dir(path)
         return f"s3://{bucket}/{folder}?{about}"
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
+        """Whether it takes connections."""
         try:
             socket.create_connection(("127.0.0.1", self.port), 1.0).close()
         except OSError:

@@ -221,8 +221,8 @@ def test_a_failover_is_waited_for_and_nothing_is_lost_or_doubled(
     attempts = [engine.start() for engine in engines]
     for engine, attempt in zip(engines, attempts, strict=True):
         engine.complete(attempt)
-    database.halt()
-    back = threading.Timer(0.7, database.resume)
+    database.stop()
+    back = threading.Timer(0.7, database.start)
     back.start()
     for engine, attempt in zip(engines, attempts, strict=True):
         engine.complete(attempt)
@@ -243,12 +243,12 @@ def test_a_database_that_stays_away_is_given_up(database: Any, tmp_path: Path) -
     table = f"given_up_{time.time_ns()}"
     engine = Engine(lambda: DatabaseSink(database.url, table, patience_s=0.3), tmp_path / "sink", run=table)
     attempt = engine.start()
-    database.halt()
+    database.stop()
     try:
         with pytest.raises(EngineError, match=f"^table '{table}' at postgresql.*: away for 0.3 s; .*"):
             engine.feed(attempt, 2)
     finally:
-        database.resume()
+        database.start()
     attempt.close()
 
 
