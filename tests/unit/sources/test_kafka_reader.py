@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -15,7 +16,7 @@ from confluent_kafka.admin import NewPartitions
 
 from penstock.errors import InputError
 from penstock.sources.base import Polled
-from penstock.sources.kafka import KafkaSource
+from penstock.sources.kafka import KafkaSource, partitions
 
 from ...services.kafka import Kafka
 from .kafka_topics import WAIT_S, opened, put
@@ -158,6 +159,26 @@ def test_lag_is_what_waits_outside(kafka: Kafka, new_topic: Callable[..., str]) 
         while tap.lag() != 3 and time.monotonic() < deadline_s:
             time.sleep(0.05)
         assert tap.lag() == 3
+
+
+def test_lag_is_not_known_before_the_ends_are(
+    kafka: Kafka, new_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine a reader that had just found its partitions said that nothing waited in them."""
+    topic, look, may_look = new_topic(), partitions.Watcher._offsets, threading.Event()
+
+    def offsets(self: partitions.Watcher, starts: Any) -> dict[Any, int]:
+        assert "latest" not in starts.values() or may_look.wait(WAIT_S)
+        return look(self, starts)
+
+    monkeypatch.setattr(partitions.Watcher, "_offsets", offsets)
+    put(kafka, topic, [1, 2, 3])
+    with opened(KafkaSource(kafka.address, topic)) as tap:
+        assert tap.until(lambda: bool(tap.next))
+        assert tap.lag() is None
+        may_look.set()
+        assert tap.until(lambda: tap.lag() is not None)
+        assert len(tap.take(3)) == 3
 
 
 def test_birth_is_the_time_of_arrival_if_chosen(kafka: Kafka, new_topic: Callable[..., str]) -> None:

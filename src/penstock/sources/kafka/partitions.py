@@ -120,7 +120,7 @@ class Watcher(threading.Thread):
         self._stopped = False
         self._looked = False
         self.news: queue.SimpleQueue[Found | Exception] = queue.SimpleQueue()
-        self.ends: Mapping[Partition, int] = {}  # as of the last look
+        self.ends: Mapping[Partition, int] | None = None  # as of the last look, if there was one
 
     def begin(self, cursor: KafkaCursor) -> None:
         """Start, from a cursor on."""

@@ -106,13 +106,14 @@ class KafkaReader(Reader):
         return known and not self._held and all(part.at_end for part in self._parts.values())
 
     def lag(self) -> int | None:
-        """Records between the cursor and the partitions' ends, by what was last heard of them."""
-        if not self._topics:
+        """Records between the cursor and the partitions' ends, by what was last heard of them; None before that."""
+        ends = self._watcher.ends
+        if not self._topics or ends is None:
             return None
         total = 0
         for partition, part in self._parts.items():
             heard = self._consumer.get_watermark_offsets(TopicPartition(*partition), cached=True)
-            end = max(self._watcher.ends.get(partition, 0), heard[1] if heard else 0)
+            end = max(ends.get(partition, 0), heard[1] if heard else 0)
             total += max(0, end - part.next)
         return total
 
