@@ -10,7 +10,7 @@ from penstock.control.managers.diary import Diary
 from penstock.control.managers.infrastructure_manager import NAME, InfrastructureManager, InfrastructureRules
 from penstock.control.managers.joining import JoiningTime
 from penstock.control.managers.ledger import SlotLedger
-from penstock.control.managers.levels_view import manager_row
+from penstock.control.managers.levels_view import manager_row, worker_row
 from penstock.infra.executor_workers import REGION, ExecutorPort, ExecutorWorkers
 from penstock.infra.worker import Worker, WorkerState
 from penstock.metrics.rows import LevelRows, WorkerRow
@@ -88,19 +88,5 @@ def _rows(workers: Sequence[Worker], wanted: int, number: int, time_s: float) ->
     for one in workers:
         hosted = min(wanted, one.capacity) if one.available else 0
         wanted -= hosted
-        rows.append(_row(one, number, time_s, hosted))
+        rows.append(worker_row(one, number, time_s, hosted, hosted / one.capacity if one.available else None))
     return tuple(rows)
-
-
-def _row(worker: Worker, number: int, time_s: float, hosted: int) -> WorkerRow:
-    return WorkerRow(
-        number=number,
-        time_s=time_s,
-        worker=worker.name,
-        region=worker.region,
-        state=worker.state.value,
-        capacity=worker.capacity,
-        hosted=hosted,
-        utilisation=hosted / worker.capacity if worker.available else None,
-        price=worker.price,
-    )

@@ -1,4 +1,4 @@
-"""What Kafka's source and sink share: settings with secrets in them, and questions to a cluster."""
+"""What Kafka's source and sink share: URLs, settings with secrets in them, and questions to a cluster."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from penstock.common.secrets import resolve
 from penstock.errors import AwayError, InputError
@@ -53,6 +54,38 @@ def is_setting(name: str) -> bool:
     [True, True, False]
     """
     return "." in name or name in _UNDOTTED
+
+
+class KafkaUrl(NamedTuple):
+    """What `kafka://host:9092/topic?option=…&setting.of.librdkafka=…` says; what stands for the topics is `path`."""
+
+    brokers: str
+    path: str
+    options: dict[str, str]
+    settings: dict[str, str]
+
+    @classmethod
+    def parse(cls, thing: str, url: str, known: Collection[str]) -> KafkaUrl:
+        """Its parts, or an InputError about what it should be; `known` are the names that options may have.
+
+        >>> KafkaUrl.parse("kafka sink", "kafka://host:9092/counts?key=word&linger.ms=5", ["key"])[1:]
+        ('counts', {'key': 'word'}, {'linger.ms': '5'})
+        """
+        try:
+            parts = urlsplit(url)
+            query = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
+        except ValueError as error:
+            raise InputError(f"{thing}: not a URL: {error}") from None
+        path = unquote(parts.path).strip("/")
+        if parts.scheme != "kafka" or not parts.netloc or not path:
+            raise InputError(f"{thing}: must be kafka://host:port/topic")
+        if "@" in parts.netloc:
+            raise InputError(f"{thing}: a login is not part of the URL's host: use sasl.username and sasl.password")
+        settings = {name: query.pop(name) for name in list(query) if is_setting(name)}
+        if unknown := [name for name in query if name not in known]:
+            told = f"must be one of {', '.join(known)}, or a setting of librdkafka"
+            raise InputError(f"{thing} {path!r}: {unknown[0]!r} {told}")
+        return cls(parts.netloc, path, query, settings)
 
 
 def made(thing: str, client: Callable[[dict[str, Any]], Client], settings: Settings) -> Client:

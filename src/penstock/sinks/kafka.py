@@ -7,12 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
 from penstock.common.checks import choice
-from penstock.common.kafka import CHECK_S, QUIET, Cluster, Complaints, Settings, is_setting, made, need_client
+from penstock.common.kafka import CHECK_S, QUIET, Cluster, Complaints, KafkaUrl, Settings, made, need_client
 from penstock.errors import EngineError, InputError
 from penstock.sinks import staging
 from penstock.sinks.base import LEVELS, Recovery
@@ -98,19 +97,10 @@ class KafkaSink:
     @classmethod
     def from_url(cls, url: str) -> KafkaSink:
         """`kafka://host:9092/topic?level=…&key=…`; names with a dot are settings of librdkafka."""
-        parts = urlsplit(url)
-        topic, options = unquote(parts.path).strip("/"), dict(parse_qsl(parts.query, keep_blank_values=True))
-        if parts.scheme != "kafka" or not parts.netloc or not topic:
-            raise InputError("kafka sink: must be kafka://host:port/topic")
-        if "@" in parts.netloc:
-            raise InputError("kafka sink: a login is not part of the URL's host: use sasl.username and sasl.password")
-        settings = {name: options.pop(name) for name in list(options) if is_setting(name)}
-        given: dict[str, Any] = dict(options)
-        if unknown := [name for name in options if name not in _URL_OPTIONS]:
-            known = ", ".join(_URL_OPTIONS)
-            raise InputError(f"kafka sink {topic!r}: {unknown[0]!r} must be one of {known}, or a setting of librdkafka")
-        given |= {name: _number(topic, name, options[name]) for name in _NUMBERS if name in options}
-        return cls(parts.netloc, topic, settings=settings, **given)
+        brokers, topic, options, settings = KafkaUrl.parse("kafka sink", url, _URL_OPTIONS)
+        numbers = {name: _number(topic, name, options[name]) for name in _NUMBERS if name in options}
+        given: dict[str, Any] = {**options, **numbers}
+        return cls(brokers, topic, settings=settings, **given)
 
     def __repr__(self) -> str:
         return f"{self._thing} at {self._brokers}"

@@ -38,17 +38,23 @@ class LevelsView:
 
     def _worker(self, worker: Worker, number: int, time_s: float) -> WorkerRow:
         starts = worker.state in (WorkerState.STARTING, WorkerState.JOINING)
-        return WorkerRow(
-            number=number,
-            time_s=time_s,
-            worker=worker.name,
-            region=worker.region,
-            state=worker.state.value,
-            capacity=worker.capacity,
-            hosted=len(self._levels.ledger.hosted(worker.name)),
-            utilisation=None if starts else self._levels.application.used(worker),
-            price=worker.price,
-        )
+        used = None if starts else self._levels.application.used(worker)
+        return worker_row(worker, number, time_s, len(self._levels.ledger.hosted(worker.name)), used)
+
+
+def worker_row(worker: Worker, number: int, time_s: float, hosted: int, utilisation: float | None) -> WorkerRow:
+    """A worker at the end of an interval, for the store."""
+    return WorkerRow(
+        number=number,
+        time_s=time_s,
+        worker=worker.name,
+        region=worker.region,
+        state=worker.state.value,
+        capacity=worker.capacity,
+        hosted=hosted,
+        utilisation=utilisation,
+        price=worker.price,
+    )
 
 
 def manager_row(place: int, entry: Entry) -> ManagerRow:
