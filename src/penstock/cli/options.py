@@ -14,6 +14,8 @@ from penstock.simulator.scenario import Cluster, Contest, Plant, Scenario
 from penstock.workload import Trace, constant, load_trace
 
 DEFAULT_DURATION_S = 60.0
+INPUT = ("trace", "rate", "duration", "mean_rate", "speedup")  # the options of `read_input`, in its order
+Chosen = dict[str, Any]  # the options as given, by the names of their parameters
 OF_SCENARIO = {  # its fields that are options, by name; what they mean is said there
     one.name: one for part in (Scenario, Plant, Contest, Cluster) for one in fields(part) if one.metadata.get("help")
 }

@@ -22,10 +22,16 @@ from penstock.common.files import private_folder
 from penstock.errors import InputError
 from penstock.metrics.interval import DEFAULT_TD_S
 from penstock.policy.penstock import LATE, TARGET_MS
-from penstock.workload import Trace, played
+from penstock.workload import DAY_S, Trace, played
 
 if TYPE_CHECKING:
-    from penstock.elastic import Elastic
+    from penstock.apps.deployment import Deployment
+    from penstock.elastic import Elastic, ElasticWorkers
+    from penstock.engine.options import RunOptions
+    from penstock.engine.run import Run
+    from penstock.ui.listen import Listen
+
+Chosen = given.Chosen
 
 
 def run(
@@ -83,83 +89,94 @@ def run(
     insecure_listen: InsecureListen = False,
 ) -> None:
     """Run a topology on Spark: on a stream of Kafka, under a trace, or at a constant rate."""
+    chosen = locals()
     with clear_errors():
-        from penstock.apps.deployment import Deployment  # these, and Spark, take their time to load
-        from penstock.elastic import Elastic, ElasticWorkers
-        from penstock.engine.options import RunOptions
-        from penstock.engine.run import Run
-        from penstock.workload import DAY_S
-
-        if workers is not None and cluster is None:
-            raise InputError("--workers needs --cluster local or spark://HOST:PORT")
         shown = given_listen(ui, cert, key, insecure_listen)
         with run_folder(topology, resume) as folder:
-            if source and (trace is not None or rate is not None):
-                raise InputError("give one of --source URL, --trace FILE and --rate R")
-            if source and (mean_rate is not None or speedup != 1.0 or events is not None):
-                raise InputError("--mean-rate, --speedup and --events are for a trace or a rate, and not for --source")
-            if source and duration is not None:
-                positive("run", "--duration", duration)
-            input_ = None if source else trace_of(trace, rate, duration, mean_rate, speedup)
-            deployment = Deployment(
-                app=topology,
-                pools=given.parse_pairs("--pool", pool, int),
-                service_ms=given.parse_pairs("--service-ms", service_ms, float),
-                grouping=grouping,
-                sink=sink,
-                events=events,
-                seed=seed,
-            )
-            built = deployment.topology(folder)
-            options = RunOptions(
-                t_out_s=t_out,
-                q_size=q_size,
-                exchange=exchange,
-                checkpoint_every_s=checkpoint_every,
-                folder=folder,
-                checkpoints=checkpoints,
-                spark=given.parse_settings(conf, properties_file),
-            )
-            on = None
-            if cluster is not None:
-                on = ElasticWorkers(built, workers or "2..4", cluster=cluster, expected=input_, folder=folder)
-                options = on.options(options)
-            first = given.parse_pairs("--replicas", replicas, int)
-            feeds = deployment.source(input_) if input_ is not None else deployment.sources(source or ())
-            run_ = Run(built, feeds, replicas=first, options=options)
-            run_.check()
-            live = Elastic(
-                run_,
-                None if policy == "none" else policy,
-                td_s=td,
-                forecaster=forecaster,
-                slots=slots,
-                cooldown_s=cooldown,
-                late=late,
-                target_ms=target_ms,
-                calendar=calendar,
-                shadow=shadow,
-                canary=canary,
-                warm_up_s=warm_up,
-                day_s=DAY_S / speedup,
-                store=store or folder / "metrics.db",
-                workers=on,
-                settings={"speedup": speedup, "grouping": grouping, "seed": seed},
-                ui=shown,
-            )
+            live = assembled(chosen, folder, shown)
         drive(live, topology, json_file, html, duration if source else None)
 
 
-def trace_of(
-    trace: Path | None, rate: float | None, duration_s: float | None, mean_rate: float | None, speedup: float
-) -> Trace:
-    """The trace as it will be played: a file's, rescaled, compressed and cut, or a constant rate."""
+def assembled(chosen: Chosen, folder: Path, shown: Listen | None) -> Elastic:
+    """The run that was asked for, with its control loop, checked as far as can be before Spark starts."""
+    from penstock.elastic import ElasticWorkers  # this, and Spark, take their time to load
+    from penstock.engine.run import Run
+
+    if chosen["workers"] is not None and chosen["cluster"] is None:
+        raise InputError("--workers needs --cluster local or spark://HOST:PORT")
+    trace = trace_of(chosen)
+    deployment = _deployment(chosen)
+    built = deployment.topology(folder)
+    options, on = _options(chosen, folder), None
+    if chosen["cluster"] is not None:
+        workers = chosen["workers"] or "2..4"
+        on = ElasticWorkers(built, workers, cluster=chosen["cluster"], expected=trace, folder=folder)
+        options = on.options(options)
+    first = given.parse_pairs("--replicas", chosen["replicas"], int)
+    sources = deployment.sources(chosen["source"]) if trace is None else deployment.source(trace)
+    run_ = Run(built, sources, replicas=first, options=options)
+    run_.check()
+    return _elastic(chosen, run_, folder, on, shown)
+
+
+def trace_of(chosen: Chosen) -> Trace | None:
+    """The trace as it will be played: a file's, rescaled, compressed and cut, or a constant rate; None for a source."""
+    trace, rate, duration_s, mean_rate, speedup = (chosen[name] for name in given.INPUT)
+    if chosen["source"]:
+        if trace is not None or rate is not None:
+            raise InputError("give one of --source URL, --trace FILE and --rate R")
+        if mean_rate is not None or speedup != 1.0 or chosen["events"] is not None:
+            raise InputError("--mean-rate, --speedup and --events are for a trace or a rate, and not for --source")
+        if duration_s is not None:
+            positive("run", "--duration", duration_s)
+        return None
     found = given.read_input(trace, rate, duration_s, mean_rate, speedup)
     if found is None:
         raise InputError("give its input with --source URL, --trace FILE or --rate R")
     if found.note:
         console.print(f"{found.name}: {found.note}", highlight=False)
     return played(found, mean_rate, speedup, duration_s)
+
+
+def _deployment(chosen: Chosen) -> Deployment:
+    from penstock.apps.deployment import Deployment
+
+    return Deployment(
+        app=chosen["topology"],
+        pools=given.parse_pairs("--pool", chosen["pool"], int),
+        service_ms=given.parse_pairs("--service-ms", chosen["service_ms"], float),
+        **{name: chosen[name] for name in ("grouping", "sink", "events", "seed")},
+    )
+
+
+def _options(chosen: Chosen, folder: Path) -> RunOptions:
+    from penstock.engine.options import RunOptions
+
+    return RunOptions(
+        t_out_s=chosen["t_out"],
+        checkpoint_every_s=chosen["checkpoint_every"],
+        folder=folder,
+        spark=given.parse_settings(chosen["conf"], chosen["properties_file"]),
+        **{name: chosen[name] for name in ("q_size", "exchange", "checkpoints")},
+    )
+
+
+def _elastic(chosen: Chosen, run_: Run, folder: Path, on: ElasticWorkers | None, shown: Listen | None) -> Elastic:
+    from penstock.elastic import Elastic
+
+    return Elastic(
+        run_,
+        None if chosen["policy"] == "none" else chosen["policy"],
+        td_s=chosen["td"],
+        cooldown_s=chosen["cooldown"],
+        warm_up_s=chosen["warm_up"],
+        day_s=DAY_S / chosen["speedup"],
+        store=chosen["store"] or folder / "metrics.db",
+        workers=on,
+        settings={name: chosen[name] for name in ("speedup", "grouping", "seed")},
+        ui=shown,
+        **{name: chosen[name] for name in ("forecaster", "slots", "late", "target_ms", "calendar", "shadow", "canary")},
+    )
 
 
 @contextmanager

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.simulator.arena import Arena, Watch
     from penstock.simulator.result import SimulationResult
 
-Chosen = dict[str, Any]  # the options as given, by the names of their parameters
+Chosen = given.Chosen
 Command = Callable[..., None]
 
 READ: dict[str, Callable[[str], Any]] = {  # fields that are no plain value on the command line
@@ -119,8 +119,7 @@ def scenario_of(chosen: Chosen) -> Scenario:
     if app in APPS:
         values.setdefault("events", data_folder("events"))
     scenario = Scenario(app).changed(**values)
-    names = ("trace", "rate", "duration", "mean_rate", "speedup")
-    trace = given.read_input(*(chosen[name] for name in names))
+    trace = given.read_input(*(chosen[name] for name in given.INPUT))
     if trace is not None:
         scenario = scenario.changed(trace=trace)
     elif scenario.app is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -74,10 +75,6 @@ def summarised(name: str, plant: SimulatedPlant, history: History, r_over: int, 
     replicas = history.total_replicas
     played = _played(history, plant.end_s)
     latency = plant.latency()
-    dropped: dict[str, int] = {}
-    for operator in plant.operators.values():
-        for cause, count in operator.counters().total.dropped.items():
-            dropped[cause] = dropped.get(cause, 0) + count
     state = {name: _state(plant.operators[name]) for name in plant.stateful}
     late = plant.late + plant.failed + plant.unfinished_late()
     return SimulationResult(
@@ -94,7 +91,7 @@ def summarised(name: str, plant: SimulatedPlant, history: History, r_over: int, 
         reconfigurations=history.changes,
         changes_per_minute=history.changes_per_minute(),
         max_backlog=max(history.backlog, default=0),
-        dropped=dropped,
+        dropped=_dropped(plant),
         events=plant.events,
         wall_s=round(wall_s, 3),
         r_over=r_over,
@@ -103,6 +100,14 @@ def summarised(name: str, plant: SimulatedPlant, history: History, r_over: int, 
         state=state or None,
         history=history,
     )
+
+
+def _dropped(plant: SimulatedPlant) -> dict[str, int]:
+    """Events dropped by all operators, by cause."""
+    dropped: Counter[str] = Counter()
+    for operator in plant.operators.values():
+        dropped.update(operator.counters().total.dropped)
+    return dict(dropped)
 
 
 def _state(operator: SimulatedOperator) -> dict[str, Any]:

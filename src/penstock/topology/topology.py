@@ -88,7 +88,7 @@ class Topology:
         names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
         if selectivity is None:
             selectivity = {}
-        operator = Operator(
+        declared = Operator(
             name=name,
             run=run,
             inputs=tuple(_stream(one) for one in _listed(inputs)),
@@ -103,11 +103,15 @@ class Topology:
             cost_by=cost_by,
             state=Keyed(key_groups, expire_after_s),
         )
-        validation.check_declared_streams(operator)
-        operator = validation.with_state(validation.with_grouping(validation.with_letters(operator)))
-        validation.check_name(str(operator), name, [*self.sources.values(), *self.operators.values()])
+        return self._taken_in(declared)
+
+    def _taken_in(self, declared: Operator) -> Operator:
+        """The operator with what follows from its declaration, once it keeps all rules."""
+        validation.check_declared_streams(declared)
+        operator = validation.with_state(validation.with_grouping(validation.with_letters(declared)))
+        validation.check_name(str(operator), operator.name, [*self.sources.values(), *self.operators.values()])
         validation.check_operator(operator)
-        self.operators[name] = operator
+        self.operators[operator.name] = operator
         self._forget_derived()
         return operator
 
