@@ -31,9 +31,13 @@ if TYPE_CHECKING:
     from penstock.engine.run import Run
     from penstock.engine.session import spark_settings
     from penstock.errors import EngineError, InputError, PenstockError, TopologyError
+    from penstock.forecast.registry import make_forecaster
     from penstock.infra.executors import Executors
+    from penstock.metrics.store import Store
     from penstock.operators import Distinct, RunningAverage
     from penstock.policy.base import Plan, Policy, Target
+    from penstock.policy.guards import Canary, Shadow
+    from penstock.policy.registry import make_policy
     from penstock.simulator import Scenario, Sweep, compare, simulate
     from penstock.sinks import CollectSink, DatabaseSink, KafkaSink, QueueSink, collected, published
     from penstock.sinks.base import Recovery
@@ -77,9 +81,13 @@ _PLACES = {
     "engine.run": ("Run",),
     "engine.session": ("spark_settings",),
     "errors": ("EngineError", "InputError", "PenstockError", "TopologyError"),
+    "forecast.registry": ("make_forecaster",),
     "infra.executors": ("Executors",),
+    "metrics.store": ("Store",),
     "operators": ("Distinct", "RunningAverage"),
     "policy.base": ("Plan", "Policy", "Target"),
+    "policy.guards": ("Canary", "Shadow"),
+    "policy.registry": ("make_policy",),
     "simulator": ("Scenario", "Sweep", "compare", "simulate"),
     "sinks": ("CollectSink", "DatabaseSink", "KafkaSink", "QueueSink", "collected", "published"),
     "sinks.base": ("Recovery",),
@@ -104,6 +112,7 @@ _PLACE_OF = {name: f"penstock.{place}" for place, names in _PLACES.items() for n
 
 __all__ = [
     "Avro",
+    "Canary",
     "CollectSink",
     "Context",
     "DatabaseSink",
@@ -137,9 +146,11 @@ __all__ = [
     "RunningAverage",
     "Scenario",
     "SetTd",
+    "Shadow",
     "Slot",
     "Source",
     "Stop",
+    "Store",
     "Sweep",
     "Target",
     "To",
@@ -160,6 +171,8 @@ __all__ = [
     "executor_settings",
     "load_trace",
     "made_trace",
+    "make_forecaster",
+    "make_policy",
     "published",
     "simulate",
     "spark_settings",
