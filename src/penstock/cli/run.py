@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -232,6 +232,11 @@ def drive(live: Elastic, app: str, json_file: Path | None, html: Path | None, du
         carried_on = "--resume FOLDER carries it on from its savepoint"
         console.print(f"stopped by order: {carried_on}", highlight=False, soft_wrap=True)
     console.print(f"events, metrics and Spark's log: {live.run.folder}", highlight=False, soft_wrap=True)
+    _write(live, summary, json_file, html)
+
+
+def _write(live: Elastic, summary: dict[str, Any], json_file: Path | None, html: Path | None) -> None:
+    """The summary and the report, where they are wanted."""
     if json_file is not None:
         write_text(json_file, json.dumps(summary, indent=2) + "\n")
     if html is not None and live.store is not None:

@@ -84,14 +84,15 @@ def difference(
     table.keep_layout(earlier.table)
     grown, doubts = table.growth(earlier.table)
     doubts = {**_no_backlog(table), **_silent(earlier.table.layout, table.layout), **doubts}
-    doubted = {**doubts, **_absences(known, earlier, rules), **_absences(known, later, rules)}
+    absent = {**_absences(known, earlier, rules), **_absences(known, later, rules)}
     loads = CountedLoads(table, grown, Around(length_s, rules.declared, later.lag, earlier.table.held))
+    doubted = {**doubts, **absent}
     if times is None:
         loads.set_times([None if math.isnan(one) else one for one in loads.measured_s(doubts).tolist()])
     else:
         measured_s = loads.measured_s(known if distrust else doubted)
         loads.set_times(times.learn_all(table.layout.names, measured_s, loads.done, length_s))
-    incomplete |= {name: doubted[name] for name in known if name in doubted}
+    incomplete |= {name: doubted[name] for name in known if name in doubted} if doubted else {}
     return Snapshot(
         time_s=later.time_s,
         interval_s=length_s,
