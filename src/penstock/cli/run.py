@@ -59,9 +59,6 @@ def run(
         str | None, typer.Option(help="local: on Spark workers of its own, which come and go; or spark://HOST:PORT.")
     ] = None,
     workers: Annotated[str | None, typer.Option(help="With --cluster: how many, as 4 or 2..8.")] = None,
-    exchange: Annotated[
-        str, typer.Option(help="How events get from replica to replica: direct, or shuffle (through Spark).")
-    ] = "direct",
     conf: Annotated[list[str] | None, typer.Option(help="A Spark setting, as KEY=VALUE; may be repeated.")] = None,
     properties_file: Annotated[Path | None, typer.Option(help="Spark settings, a key and a value on a line.")] = None,
     checkpoint_every: Annotated[float, typer.Option(help="Seconds from checkpoint to checkpoint.")] = 10.0,
@@ -114,7 +111,6 @@ def run(
             options = RunOptions(
                 t_out_s=t_out,
                 q_size=q_size,
-                exchange=exchange,
                 checkpoint_every_s=checkpoint_every,
                 folder=folder,
                 checkpoints=checkpoints,

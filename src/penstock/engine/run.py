@@ -88,7 +88,7 @@ class Run:
         self._spark = spark
         self._owns_spark = spark is None
         self._own_folder = self.options.folder is None
-        self._first_layout = full_layout(topology, self.options.source_slots, direct=self.options.direct)
+        self._first_layout = full_layout(topology, self.options.source_slots)
         self._laying_out = threading.Lock()
         self._stopped = threading.Event()
         self._checked = False
@@ -263,9 +263,7 @@ class Run:
         """
         driver = self._at_work
         with self._laying_out, self._routing.laying_out(pools, lambda: driver.work.layout):
-            return driver.work.take_over(
-                lay_out(self.topology, pools, self.options.source_slots, direct=self.options.direct)
-            )
+            return driver.work.take_over(lay_out(self.topology, pools, self.options.source_slots))
 
     def wait_settled(self, timeout_s: float) -> bool:
         """Wait until no earlier shift is at work any more; False if the time is over first."""

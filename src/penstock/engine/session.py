@@ -22,7 +22,6 @@ from pyspark.sql import SparkSession
 
 from penstock.common.secrets import is_telling, without
 from penstock.engine.plan.layout import Layout
-from penstock.engine.protocol.bundle import BUFFER_BYTES
 from penstock.errors import EngineError, InputError
 from penstock.infra.executors import ready_executors
 
@@ -36,16 +35,16 @@ SPARE_SLOTS = 2  # besides those of two shifts at once
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
-NEEDED = {  # by real-time mode, in any session; without most of these a row waits in a buffer until the batch ends
+NEEDED = {  # by real-time mode, in any session; nothing waits in a buffer, and the shuffle without rows does nothing
     "spark.python.daemon.module": "penstock.engine.worker.daemon",
     "spark.python.udf.pipelined.enabled": "true",
     "spark.python.unix.domain.socket.enabled": "true",  # TCP holds small writes back for 40 ms (Nagle, delayed ACK)
-    "spark.shuffle.streaming.checksum.enabled": "false",  # bundles have their own
-    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1000",  # nudges do not let anything wait so long
-    "spark.shuffle.streaming.networkBufferSize": str(BUFFER_BYTES),
-    "spark.shuffle.streaming.writerMaxMemory": str(1024 * BUFFER_BYTES),  # buffers on their way, which may have grown
+    "spark.shuffle.streaming.checksum.enabled": "false",
+    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1000",  # so often its timer ticks, for nothing
+    "spark.shuffle.streaming.networkBufferSize": "256",
+    "spark.shuffle.streaming.writerMaxMemory": "262144",
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "2",  # a bundle, and the nudge before it
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "2",
     "spark.sql.execution.pandas.udf.buffer.size": "64",
     "spark.sql.streaming.realTimeMode.allowlistCheck": "false",  # mapInArrow is not on its list, and works
 }

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from penstock.engine.direct.greeting import CHALLENGE_BYTES, LONGEST_GREETING, Address, Addressee, Greeting
-from penstock.engine.protocol.messages import LENGTH, proof
+from penstock.engine.direct.greeting import CHALLENGE_BYTES, LONGEST_GREETING, Addressee, Greeting
+from penstock.engine.protocol.messages import LENGTH, Address, proof
 
 READ_BYTES = 1 << 18
 

@@ -315,10 +315,7 @@ class Driver:
         prepare: Callable[[int], None],
         checkpoints: Callable[[], int],
     ) -> Supervisor:
-        first: list[int] = []
-
         def program(generation: int) -> Program:
-            first.append(generation)
             self._keep(generation=generation)
             prepare(generation)
             self._places.begin(generation, layout.of_operators)
@@ -327,7 +324,7 @@ class Driver:
             suspects = self._suspects
             made = replace(made, token=self._token, checkpoint=checkpoint)
             made = replace(made, careful=suspects.careful, deadly=suspects.deadly)
-            return replace(made, generation=generation, shift=shift, first_generation=first[0])
+            return replace(made, generation=generation, shift=shift)
 
         return Supervisor(query, program, self._job.options, self._generations, checkpoints)
 
@@ -405,12 +402,10 @@ def executors_of(spark: SparkSession, layout: Layout) -> dict[ReplicaId, str]:
     """
     context: Any = spark.sparkContext._jsc.sc()
     running = sorted(spark.sparkContext.statusTracker().getActiveStageIds())
-    if len(running) != len(layout.all_stages):
+    if len(running) != len(layout.stages):
         return {}
     found: dict[ReplicaId, str] = {}
-    for stage_id, partitions in zip(running, layout.all_stages, strict=True):
-        if not partitions:
-            continue
+    for stage_id, partitions in zip(running, layout.stages, strict=True):
         tasks = context.statusStore().taskList(stage_id, 0, len(partitions))
         for number in range(tasks.size()):
             task = tasks.apply(number)

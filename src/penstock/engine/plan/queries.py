@@ -20,23 +20,15 @@ NEVER_MS = 10 * 365 * 24 * 3600 * 1000  # Spark relaunches every task when a bat
 
 
 def compile_program(frame: DataFrame, program: Program) -> DataFrame:
-    """Stage 0 on the frame's partitions, then one shuffle by partition number and one stage for each level."""
+    """Stage 0 on the frame's partitions, then for each other stage a shuffle by partition number.
+
+    In real-time mode no row goes through it: it is there so that Spark runs the stage, and gives it its partitions.
+    """
     frame = frame.mapInArrow(stage_function(program, 0), ROW_SCHEMA)
     for level in range(1, len(program.layout.stages)):
-        if program.realtime and (relays := program.layout.relays(level)):
-            frame = _relayed(frame, relays)
         frame = frame.repartitionById(len(program.layout.stages[level]), "partition")
         frame = frame.mapInArrow(stage_function(program, level), ROW_SCHEMA)
     return frame
-
-
-def _relayed(frame: DataFrame, relays: int) -> DataFrame:
-    """Rows by way of a few partitions, those for one partition always by the same: they stay in order.
-
-    The column that says which is dropped in between, or else Spark would make one shuffle of the two.
-    """
-    frame = frame.withColumn("relay", frame["partition"] % relays)
-    return frame.repartitionById(relays, "relay").drop("relay")
 
 
 class Query(Protocol):

@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.engine.direct import sender
-from penstock.engine.direct.greeting import Address, Addressee, Greeting
+from penstock.engine.direct.greeting import Addressee, Greeting
 from penstock.engine.direct.receiver import Listener
 from penstock.engine.direct.sender import Lines
 from penstock.engine.plan.layout import full_layout
 from penstock.engine.plan.program import Program
-from penstock.engine.protocol.messages import LENGTH
+from penstock.engine.protocol.messages import LENGTH, Address
 from penstock.errors import EngineError
 from penstock.topology import ReplicaId, Topology
 
@@ -74,7 +74,7 @@ class World:
 def program(tools: Tools) -> Program:
     topology = Topology("app", pool=2)
     topology.operator("op", len, inputs=topology.source("events"))
-    made: Program = tools.program_of(topology, generation=GENERATION, layout=full_layout(topology, direct=True))
+    made: Program = tools.program_of(topology, generation=GENERATION, layout=full_layout(topology))
     return replace(made, driver=replace(made.driver, secret=SECRET))
 
 
@@ -181,7 +181,7 @@ def test_senders_of_another_attempt_are_not_listened_to(
     world: World, changed: dict[str, object], impatient: None
 ) -> None:
     """A worker of an attempt that was given up may still send when it comes back."""
-    with pytest.raises(EngineError, match=r"op/0 cannot be reached: ConnectionError: it hung up; where workers"):
+    with pytest.raises(EngineError, match=r"op/0 cannot be reached: ConnectionError: it hung up; workers must be able"):
         world.lines(**changed).send([(0, b"late")])
     assert world.receivers[0].came == []
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from penstock.engine.plan.program import Program
-from penstock.engine.protocol.bundle import HASH, NUDGE, Events, Header, Keys, Unpacker, pack
+from penstock.engine.protocol.bundle import HASH, Events, Header, Keys, Unpacker, pack
 from penstock.engine.protocol.messages import OnlineNews, OperatorRouting, ReplyOf, Routing, SketchOf
 from penstock.engine.worker.outbox import Outbox
 from penstock.engine.worker.wire import BUNDLE_EVENTS
@@ -73,7 +73,7 @@ def sent(outbox: Outbox, routing: Routing, *sizes: int, stream: str | None = Non
         event = {"size": size, "n": number}
         outbox.add_one(str(number), 0.0, event if stream is None else To(stream, event))
     rows = [row for batch in outbox.rows(routing) for row in batch.to_pylist()]
-    return [Sent(row["partition"], row["bundle"]) for row in rows if row["bundle"] != NUDGE]
+    return [Sent(row["partition"], row["bundle"]) for row in rows]
 
 
 def requests(bundles: list[Sent]) -> list[tuple[int, Request]]:
