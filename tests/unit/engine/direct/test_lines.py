@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -263,3 +264,30 @@ def test_a_listener_that_closes_leaves_no_thread(tools: Tools) -> None:
     assert len(threads()) == before + 1
     one.listener.close()
     tools.until(lambda: len(threads()) == before)
+
+
+def test_a_listener_that_was_never_started_keeps_no_socket() -> None:
+    """Where something went wrong between making and start, its port stayed open as long as the process."""
+    listener = Listener("127.0.0.1", SECRET, Addressee("run", GENERATION, "op", 0))
+    listener.close()
+    assert [one.fileno() for one in (listener._server, listener._wake, listener._woken)] == [-1, -1, -1]
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(listener.address)
+
+
+def test_a_listener_that_cannot_be_made_keeps_no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[socket.socket] = []
+    create = socket.create_server
+
+    def noted(*given: Any, **more: Any) -> socket.socket:
+        made.append(create(*given, **more))
+        return made[0]
+
+    def refused() -> tuple[socket.socket, socket.socket]:
+        raise OSError("too many open files")
+
+    monkeypatch.setattr(socket, "create_server", noted)
+    monkeypatch.setattr(socket, "socketpair", refused)
+    with pytest.raises(OSError, match="too many open files"):
+        Listener("127.0.0.1", SECRET, Addressee("run", GENERATION, "op", 0))
+    assert made[0].fileno() == -1
