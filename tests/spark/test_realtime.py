@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.engine.driver.driver import ReplicaPlace
+from penstock.engine.driver.tally import ReplicaPlace
 from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
 from penstock.metrics.counters import RunCounters
