@@ -35,16 +35,9 @@ SPARE_SLOTS = 2  # besides those of two shifts at once
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
-NEEDED = {  # by real-time mode, in any session; nothing waits in a buffer, and the shuffle without rows does nothing
+NEEDED = {  # by real-time mode, in any session: no row ever comes that would push what a task is to run out of a buffer
     "spark.python.daemon.module": "penstock.engine.worker.daemon",
     "spark.python.udf.pipelined.enabled": "true",
-    "spark.python.unix.domain.socket.enabled": "true",  # TCP holds small writes back for 40 ms (Nagle, delayed ACK)
-    "spark.shuffle.streaming.checksum.enabled": "false",
-    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1000",  # so often its timer ticks, for nothing
-    "spark.shuffle.streaming.networkBufferSize": "256",
-    "spark.shuffle.streaming.writerMaxMemory": "262144",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "2",
     "spark.sql.execution.pandas.udf.buffer.size": "64",
     "spark.sql.streaming.realTimeMode.allowlistCheck": "false",  # mapInArrow is not on its list, and works
 }
@@ -53,6 +46,9 @@ OWN = {  # of a session that a run makes for itself: quiet and quick
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.rpc.netty.dispatcher.numThreads": "8",  # or else one for each slot
+    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1000",  # nothing goes through it: its timer ticks in vain
+    "spark.shuffle.streaming.networkBufferSize": "256",
+    "spark.shuffle.streaming.writerMaxMemory": "262144",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
     "spark.sql.streaming.metricsEnabled": "false",

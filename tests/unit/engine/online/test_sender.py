@@ -121,7 +121,7 @@ def test_other_groupings_send_one_byte_more_than_before_and_no_keys(tools: Tools
     outbox = outbox_of(program)
     outbox.add_one("0", 0.0, 7)
     (batch,) = outbox.rows(routing_of(program))
-    (row, _) = batch.to_pylist()
+    (row,) = batch.to_pylist()
     assert Unpacker()(row["bundle"]).keys is None
     bare = pack(Header(0, 0, 1, 0, 1), Events(["0"], [0.0], [7]))
     keyed = pack(Header(0, 0, 1, 0, 1), Events(["0"], [0.0], [7], Keys(0, b"1234")))
