@@ -3,11 +3,10 @@
     python benchmarks/engine.py --rounds 3 --json engine.json
     python benchmarks/engine.py --pull      # also pull beside shuffle, at 5, 200 and 2,000 events/s and the most
 
-A chain of four trivial Python operators, pool 4, 2 active each: events straight from replica to replica (direct), or
-through Spark's streaming shuffle in real-time mode (shuffle), and as one plain query with the same four functions in
-`mapInArrow` and a `repartition` between them. Rounds alternate between the systems, so that what else
-the machine does falls on all alike. Micro-batch mode is there to read what only Spark's connectors read, not to be
-fast, and is not measured.
+A chain of four trivial Python operators, pool 4, 2 active each, and as one plain query with the same four functions in
+`mapInArrow` and a `repartition` between them. Rounds alternate between the systems, so that what else the machine does
+falls on both alike. Micro-batch mode is there to read what only Spark's connectors read, not to be fast, and is not
+measured.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from rich.table import Table
 from rounds import Figures, Scenario, measure, play, write
 
 SCENARIOS = Path(__file__).with_name("engine_scenarios.py")
-SYSTEMS = ("direct", "shuffle", "plain")
+SYSTEMS = ("penstock", "plain")
 BINDINGS = ("shuffle", "pull")  # early, and late
 RATES = ("5", "200", "2000")
 EVENTS = "600000"
@@ -30,10 +29,10 @@ EVENTS = "600000"
 def plan(rounds: int, pull: bool = False) -> list[Scenario]:
     """Every scenario of every round, alternating."""
     once: list[Scenario] = [("latency", system) for system in SYSTEMS]
-    once += [("latency", "direct", "5"), *[("rate", system) for system in SYSTEMS]]
+    once += [("latency", "penstock", "5"), *[("rate", system) for system in SYSTEMS]]
     if pull:
-        once += [("latency", "direct", rate, grouping) for rate in RATES for grouping in BINDINGS]
-        once += [("rate", "direct", EVENTS, grouping) for grouping in BINDINGS]
+        once += [("latency", "penstock", rate, grouping) for rate in RATES for grouping in BINDINGS]
+        once += [("rate", "penstock", EVENTS, grouping) for grouping in BINDINGS]
     rare: list[Scenario] = [
         ("idle", "1"),
         ("idle", "9"),
@@ -78,9 +77,9 @@ def tell(result: dict[str, Figures]) -> None:
         ratios = f"{plain['p50'] / one['p50']:.1f}× less", f"{rate:,.0f}", f"{rate / plain_rate:.2f}×"
         table.add_row(system, *times, *ratios, f"{one['cpu_s_per_1000']:.2f}")
     console.print(table)
-    slow, idle_1, idle_9 = result["latency direct 5"], result["idle 1"], result["idle 9"]
+    slow, idle_1, idle_9 = result["latency penstock 5"], result["idle 1"], result["idle 9"]
     more = idle_9["replicas"] - idle_1["replicas"]
-    console.print(f"direct at 5 events/s: p50 {slow['p50']:.0f} ms, p99 {slow['p99']:.0f} ms")
+    console.print(f"penstock at 5 events/s: p50 {slow['p50']:.0f} ms, p99 {slow['p99']:.0f} ms")
     console.print(
         f"{more:.0f} inactive replicas: {idle_9['cores'] - idle_1['cores']:.2f} cores, "
         f"{(idle_9['private_mb'] - idle_1['private_mb']) / more:.0f} MB private each"
@@ -102,9 +101,9 @@ def bindings(result: dict[str, Figures]) -> Table:
     table = Table(title="events bound early and late, four trivial operators; medians")
     for name in ("grouping", *(f"p50, p99 ms at {rate}/s" for rate in RATES), "events/s at most", "rate to shuffle"):
         table.add_column(name, justify="left" if name == "grouping" else "right")
-    most = {grouping: result[f"rate direct {EVENTS} {grouping}"]["rate"] for grouping in BINDINGS}
+    most = {grouping: result[f"rate penstock {EVENTS} {grouping}"]["rate"] for grouping in BINDINGS}
     for grouping in BINDINGS:
-        times = [result[f"latency direct {rate} {grouping}"] for rate in RATES]
+        times = [result[f"latency penstock {rate} {grouping}"] for rate in RATES]
         shown = [f"{one['p50']:.0f}, {one['p99']:.0f}" for one in times]
         table.add_row(grouping, *shown, f"{most[grouping]:,.0f}", f"{most[grouping] / most[BINDINGS[0]]:.2f}×")
     return table

@@ -1,4 +1,4 @@
-"""The scenarios of `engine.py`; each runs in a process of its own: `python engine_scenarios.py latency direct`."""
+"""The scenarios of `engine.py`; each runs in a process of its own: `python engine_scenarios.py latency penstock`."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def latency(system: str, rate: str = str(RATE), grouping: str | None = None) -> 
         return _plain_latency(events_per_s)
     source = numbers(events_per_s, WARM_UP_S + MEASURE_S + 60)
     topology, replicas = chain(POOL, grouping=grouping), dict.fromkeys(OPERATORS, ACTIVE)
-    run = Run(topology, source, replicas=replicas, options=RunOptions(exchange=system))
+    run = Run(topology, source, replicas=replicas)
     with run:
         time.sleep(WARM_UP_S)
         before, cpu = run.fresh_counters().latency, cpu_s()
@@ -169,7 +169,7 @@ def rate(system: str, count: str = "600000", grouping: str | None = None) -> dic
     _file_of_events(folder / "in", events, 1)
     source = FileSource(folder / "in" / "000.jsonl")
     topology, replicas = chain(POOL, grouping=grouping), dict.fromkeys(OPERATORS, ACTIVE)
-    run = Run(topology, source, replicas=replicas, options=RunOptions(exchange=system))
+    run = Run(topology, source, replicas=replicas)
     seen: list[tuple[float, int]] = []
     with run:
         while not run.wait(0.1):

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 
-from penstock.engine.driver.driver import ReplicaPlace
+from penstock.engine.driver.tally import ReplicaPlace
 from penstock.engine.options import RunOptions
-from penstock.engine.plan import layout
 from penstock.engine.run import Run
 from penstock.metrics.counters import RunCounters
 from penstock.sinks import CollectSink, collected
@@ -123,32 +121,6 @@ def test_a_topology_with_everything(collected_in: Path) -> None:
     assert counters.restarts == 0
     assert set(places) == {(name, replica) for name in topology.operators for replica in (0, 1)}
     assert {key: place.executor for key, place in places.items()} == dict.fromkeys(places, "driver")
-
-
-def same(event: dict[str, Any]) -> dict[str, Any]:
-    return event
-
-
-def test_between_large_stages_rows_go_by_way_of_relays_and_stay_in_order(
-    collected_in: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Pools of 64 had more connections than a process may have files."""
-    monkeypatch.setattr(layout, "MOST_LINKS", 30)
-    topology = Topology("relayed", pool=6)
-    first = topology.operator("first", same, inputs=topology.source("numbers"))
-    topology.operator("end", CollectSink(collected_in), inputs=first, grouping="fields", key="n")
-    options = RunOptions(checkpoint_every_s=1)
-    with Run(topology, numbers(1000, 500), replicas={"end": 6}, options=options) as run:
-        assert run.wait(LONG_S)
-        places = until(lambda: located(run))
-        until(lambda: run.checkpoint_status().committed > 1, run.checkpoint_status)
-    assert len(places) == 12
-    assert {place.executor for place in places.values()} == {"driver"}
-    rows = [path.read_bytes().splitlines() for path in collected_in.glob("*.jsonl")]
-    files = [[msgspec.json.decode(row)[1]["n"] for row in one] for one in rows]
-    assert len(files) == 6
-    assert all(numbers == sorted(numbers) for numbers in files)  # from their only sender
-    assert sorted(n for numbers in files for n in numbers) == list(range(1000))
 
 
 def now_and_then_stuck(event: dict[str, Any]) -> dict[str, Any]:

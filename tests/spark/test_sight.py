@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.driver.driver import Driver
+from penstock.engine.driver.attempts import Attempts
 from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
 from penstock.errors import EngineError
@@ -26,14 +26,14 @@ def test_a_run_whose_workers_do_not_see_its_folder_ends_at_once(
     tmp_path: Path, collected_in: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if they had another folder of the same name: the token is removed before they look."""
-    leave = Driver._leave_token
+    leave = Attempts.leave_token
 
-    def hidden(driver: Driver) -> str:
-        token = leave(driver)
+    def hidden(attempts: Attempts) -> str:
+        token = leave(attempts)
         (tmp_path / "run" / token).unlink()
         return token
 
-    monkeypatch.setattr(Driver, "_leave_token", hidden)
+    monkeypatch.setattr(Attempts, "leave_token", hidden)
     topology = Topology("words", pool=2)
     counts = topology.operator("count", count, inputs=topology.source("words"), key="word", key_groups=8)
     topology.operator("end", CollectSink(collected_in), inputs=counts)

@@ -65,9 +65,6 @@ def run(
         str | None, typer.Option(help="local: on Spark workers of its own, which come and go; or spark://HOST:PORT.")
     ] = None,
     workers: Annotated[str | None, typer.Option(help="With --cluster: how many, as 4 or 2..8.")] = None,
-    exchange: Annotated[
-        str, typer.Option(help="How events get from replica to replica: direct, or shuffle (through Spark).")
-    ] = "direct",
     conf: Annotated[list[str] | None, typer.Option(help="A Spark setting, as KEY=VALUE; may be repeated.")] = None,
     properties_file: Annotated[Path | None, typer.Option(help="Spark settings, a key and a value on a line.")] = None,
     checkpoint_every: Annotated[float, typer.Option(help="Seconds from checkpoint to checkpoint.")] = 10.0,
@@ -157,7 +154,7 @@ def _options(chosen: Chosen, folder: Path) -> RunOptions:
         checkpoint_every_s=chosen["checkpoint_every"],
         folder=folder,
         spark=given.parse_settings(chosen["conf"], chosen["properties_file"]),
-        **{name: chosen[name] for name in ("q_size", "exchange", "checkpoints")},
+        **{name: chosen[name] for name in ("q_size", "checkpoints")},
     )
 
 

@@ -10,7 +10,6 @@ from penstock.common.checks import is_whole
 from penstock.errors import InputError
 
 MODES = ("realtime", "microbatch")
-EXCHANGES = ("direct", "shuffle")
 LEAST_QUEUE_BYTES = 1 << 20  # a bundle has up to so much
 LEAST_SILENT_S = 5.0  # who has nothing to say says so every two seconds
 
@@ -20,7 +19,6 @@ class RunOptions:
     """Everything about a run that is not the topology, its sources or its replicas."""
 
     mode: str = "realtime"
-    exchange: str = "direct"  # events go straight from replica to replica, or through Spark's streaming shuffle
     t_out_s: float | None = None  # drop events older than this, end to end
     q_size: int | None = None  # drop events that find this many waiting at their operator
     queue_bytes: int = 64 << 20  # what may wait at a replica; senders stand still when it is full
@@ -43,8 +41,6 @@ class RunOptions:
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise InputError(f"mode must be one of {', '.join(MODES)}; got {self.mode!r}")
-        if self.exchange not in EXCHANGES:
-            raise InputError(f"exchange must be one of {', '.join(EXCHANGES)}; got {self.exchange!r}")
         times = ("t_out_s", "report_every_s", "start_timeout_s", "slots_within_s", "handover_timeout_s")
         for name in (*times, "checkpoint_timeout_s"):
             value = getattr(self, name)
@@ -70,8 +66,3 @@ class RunOptions:
     def realtime(self) -> bool:
         """Whether the mode is real-time mode."""
         return self.mode == "realtime"
-
-    @property
-    def direct(self) -> bool:
-        """Whether events go straight from replica to replica."""
-        return self.realtime and self.exchange == "direct"

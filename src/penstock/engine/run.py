@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import secrets
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from penstock.common.files import private_folder
-from penstock.common.lease import Held, alone_in
-from penstock.common.storage import LocalStorage, Place, storage_at
 from penstock.control.clock import SteadyClock
 from penstock.control.utilisation_feed import UtilisationFeed
-from penstock.engine.binding import AnySource, bind_sources
+from penstock.engine.binding import AnySource, bind_sources, check_ends, check_operators
 from penstock.engine.driver.channel import ControlServer
 from penstock.engine.driver.checkpoints import CheckpointStatus
-from penstock.engine.driver.driver import Driver, ReplicaPlace, executors_of
+from penstock.engine.driver.driver import Driver
 from penstock.engine.driver.faults import Fault
 from penstock.engine.driver.routing import RoutingTable
-from penstock.engine.driver.tally import Drain, Tally
+from penstock.engine.driver.tally import Drain, ReplicaPlace, Tally
 from penstock.engine.options import RunOptions
 from penstock.engine.plan.job import Job
 from penstock.engine.plan.layout import Layout, full_layout, lay_out
-from penstock.engine.run_file import run_file
+from penstock.engine.plan.queries import executors_of
+from penstock.engine.run_folder import RunFolder
 from penstock.engine.session import (
     NEEDED,
     await_slots,
@@ -40,12 +35,9 @@ from penstock.engine.session import (
     open_session,
     slots_for,
 )
-from penstock.errors import AwayError, EngineError, InputError
-from penstock.grouping.names import SIMULATED_ONLY
+from penstock.errors import EngineError
 from penstock.metrics.counters import RunCounters
 from penstock.metrics.utilisation import Utilisation
-from penstock.sinks.base import Checks
-from penstock.sinks.waiting import PATIENCE_S, Waiting
 from penstock.topology import ReplicaId, Topology
 
 log = logging.getLogger(__name__)
@@ -67,35 +59,27 @@ class Run:
         spark: SparkSession | None = None,
     ) -> None:
         topology.check()
-        for operator in topology.operators.values():
-            if operator.grouping in SIMULATED_ONLY:
-                raise InputError(f"{operator}: grouping {operator.grouping!r} is for the simulator only")
-            if getattr(operator.run, "level", "") == "committed" and options is not None and not options.realtime:
-                raise InputError(f"{operator}: level committed is for real-time mode; take latest or at_least_once")
         self.topology = topology
         self.options = options or RunOptions()
+        check_operators(topology, self.options)
         self.sources = bind_sources(topology, sources, self.options)
         if self.options.realtime:
             check_settings(self.options.spark)
-        self._elsewhere = None if self.options.checkpoints is None else storage_at(self.options.checkpoints)
-        self._file = run_file(self._lasting, topology, self.options, secrets.token_hex(6))
-        self.id = self._file.id
-        self.carried_on = self._file.generation + 1  # starts of the query under earlier drivers; 0 for a new run
+        self._home = RunFolder(topology, self.options)
+        self.id = self._home.file.id
         self._server = ControlServer(self.id, max(self.options.silent_s, SILENT_REPORTS * self.options.report_every_s))
         self._named = dict(replicas or {})  # by the user; a policy may say with how many of the others it begins
         self._routing = RoutingTable(topology, self._named, self._server)
         self._tally = Tally(topology)
         self._spark = spark
         self._owns_spark = spark is None
-        self._own_folder = self.options.folder is None
-        self._first_layout = full_layout(topology, self.options.source_slots, direct=self.options.direct)
+        self._first_layout = full_layout(topology, self.options.source_slots)
         self._laying_out = threading.Lock()
         self._stopped = threading.Event()
         self._checked = False
         self.clock = SteadyClock(self._stopped)
         self._driver: Driver | None = None
-        self._drain, self._lock = Drain(self._asked_at_the_end), contextlib.ExitStack()
-        self._held = Held()
+        self._drain = Drain(self._asked_at_the_end)
         self._feed = UtilisationFeed(self.counters, self._routing.use)
 
     # ── life ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -104,60 +88,31 @@ class Run:
         """Start Spark if need be, then the query; returns when every replica is ready and the sources begin."""
         self.check()
         check_java()
-        self.folder = self.options.folder or Path(tempfile.mkdtemp(prefix="penstock-"))
-        private_folder(self.folder)
-        storage = self._elsewhere or LocalStorage(self.folder)
+        self.folder = self._home.make()
         try:
-            self._held = self._lock.enter_context(alone_in(storage))
-            storage.tidy()
-            self._read_again()
+            self._home.enter()
             self._open_driver(self._open_spark())
             if self.balanced:
                 self._feed.start()
         except BaseException as error:
-            self._own_folder = self._own_folder and not isinstance(error, EngineError)  # its log tells more
+            self._home.kept |= isinstance(error, EngineError)  # its log tells more
             self._shut_down()
             raise
         return self
-
-    def _read_again(self) -> None:
-        """Once no other driver is at work here: one may have been between the first look at the folder and the lock."""
-        held = run_file(self._lasting, self.topology, self.options, self.id)
-        if held.id != self.id:
-            raise EngineError(
-                f"{self._lasting}: another driver has begun run {held.id} here; make a new Run to carry it on"
-            )
-        self._file, self.carried_on = held, held.generation + 1
 
     def check(self) -> None:
         """Raise an InputError if a source or a sink cannot be reached; once, before anything starts.
 
         A run that is carried on waits for one that is away: that it is the right one has been seen.
         """
-        for operator in self.topology.operators.values() if self._lasting is None else ():
-            if getattr(operator.run, "level", None) == "committed":
-                rule = "level committed needs a folder that lasts, RunOptions(folder=…), as events wait there"
-                raise InputError(f"{operator}: {rule}; got none")
-        parts = (*self.sources.values(), *(one.run for one in self.topology.operators.values()))
-        for part in parts if not self._checked else ():
-            if isinstance(part, Checks):
-                self._check(part)
+        if not self._checked:
+            check_ends(self.topology, self.sources, self._home)
         self._checked = True
 
-    def _check(self, part: Checks) -> None:
-        waiting = Waiting("a source or sink", PATIENCE_S)
-        while True:
-            try:
-                return part.check()
-            except AwayError as away:
-                if not self.carried_on:
-                    raise
-                waiting.pause(away)
-
     @property
-    def _lasting(self) -> Place | None:
-        """Where what a restart needs is, if that is to outlast the run."""
-        return self._elsewhere or self.options.folder
+    def carried_on(self) -> int:
+        """Starts of the query under earlier drivers; 0 for a new run."""
+        return self._home.carried_on
 
     def begin_with(self, replicas: Mapping[str, int]) -> None:
         """Before the start: have so many replicas active at first, of operators for which the user named none."""
@@ -263,9 +218,7 @@ class Run:
         """
         driver = self._at_work
         with self._laying_out, self._routing.laying_out(pools, lambda: driver.work.layout):
-            return driver.work.take_over(
-                lay_out(self.topology, pools, self.options.source_slots, direct=self.options.direct)
-            )
+            return driver.work.take_over(lay_out(self.topology, pools, self.options.source_slots))
 
     def wait_settled(self, timeout_s: float) -> bool:
         """Wait until no earlier shift is at work any more; False if the time is over first."""
@@ -306,10 +259,7 @@ class Run:
     def places(self) -> dict[ReplicaId, ReplicaPlace]:
         """On which executor, host and process each replica sits."""
         executors = executors_of(self._spark, self._layout) if self._spark is not None else {}
-        return {
-            key: ReplicaPlace(executors.get(key), place.host, place.pid, place.batch)
-            for key, place in self._tally.places().items()
-        }
+        return {key: replace(place, executor=executors.get(key)) for key, place in self._tally.places().items()}
 
     def hosts(self) -> dict[ReplicaId, str]:
         """Where each replica sits, as it said itself: its worker, or its machine. Asks Spark nothing."""
@@ -338,7 +288,7 @@ class Run:
     @property
     def failure(self) -> EngineError | None:
         """Why the run has ended for good, if it has."""
-        return self._held.failure or (self._driver.work.failure if self._driver is not None else None)
+        return self._home.failure or (self._driver.work.failure if self._driver is not None else None)
 
     # ── parts ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -365,9 +315,9 @@ class Run:
         return self._spark
 
     def _open_driver(self, spark: SparkSession) -> None:
-        parts = (self.id, self.topology, self.sources, self.options, spark, self.folder, self._elsewhere)
-        job = Job(*parts, check_alone=self._held.check)
-        self._driver = Driver(job, self._file, self._server, self._routing, self._tally, self.clock)
+        parts = (self.id, self.topology, self.sources, self.options, spark, self.folder, self._home.elsewhere)
+        job = Job(*parts, check_alone=self._home.check_alone)
+        self._driver = Driver(job, self._home.file, self._server, self._routing, self._tally, self.clock)
         self._driver.open(self._first_layout)
 
     def _raise_if_failed(self) -> None:
@@ -391,6 +341,4 @@ class Run:
             with contextlib.suppress(Exception):
                 self._spark.stop()
         self._server.stop()
-        self._lock.close()
-        if self._own_folder and self.failure is None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        self._home.leave(keep=self.failure is not None)

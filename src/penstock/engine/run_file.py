@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+
 import msgspec
 
 from penstock.common.sealed_json import OtherVersion, from_json, to_json
@@ -30,6 +33,23 @@ class RunFile(msgspec.Struct, frozen=True):
     def write(self, place: Place) -> None:
         """Have it safe when this returns."""
         storage_at(place).write(FILE, to_json(self))
+
+
+class KeptFile:
+    """The file of a run at work, for a later driver of it; any thread may change it."""
+
+    def __init__(self, file: RunFile, storage: Storage, check_alone: Callable[[], None]) -> None:
+        self.now = file
+        self._storage, self._check_alone = storage, check_alone
+        self._keeping = threading.Lock()
+
+    def keep(self, *, epoch_s: float | None = None, generation: int = -1) -> None:
+        """Have this safe when it returns; two shifts may begin attempts at the same time, in any order."""
+        with self._keeping:
+            latest, begun_s = max(generation, self.now.generation), self.now.epoch_s if epoch_s is None else epoch_s
+            self.now = msgspec.structs.replace(self.now, epoch_s=begun_s, generation=latest)
+            self._check_alone()
+            self.now.write(self._storage)
 
 
 def describe(topology: Topology) -> dict[str, str]:

@@ -22,7 +22,6 @@ from pyspark.sql import SparkSession
 
 from penstock.common.secrets import is_telling, without
 from penstock.engine.plan.layout import Layout
-from penstock.engine.protocol.bundle import BUFFER_BYTES
 from penstock.errors import EngineError, InputError
 from penstock.infra.executors import ready_executors
 
@@ -36,16 +35,9 @@ SPARE_SLOTS = 2  # besides those of two shifts at once
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
-NEEDED = {  # by real-time mode, in any session; without most of these a row waits in a buffer until the batch ends
+NEEDED = {  # by real-time mode, in any session: no row ever comes that would push what a task is to run out of a buffer
     "spark.python.daemon.module": "penstock.engine.worker.daemon",
     "spark.python.udf.pipelined.enabled": "true",
-    "spark.python.unix.domain.socket.enabled": "true",  # TCP holds small writes back for 40 ms (Nagle, delayed ACK)
-    "spark.shuffle.streaming.checksum.enabled": "false",  # bundles have their own
-    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1000",  # nudges do not let anything wait so long
-    "spark.shuffle.streaming.networkBufferSize": str(BUFFER_BYTES),
-    "spark.shuffle.streaming.writerMaxMemory": str(1024 * BUFFER_BYTES),  # buffers on their way, which may have grown
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "2",  # a bundle, and the nudge before it
     "spark.sql.execution.pandas.udf.buffer.size": "64",
     "spark.sql.streaming.realTimeMode.allowlistCheck": "false",  # mapInArrow is not on its list, and works
 }
@@ -54,6 +46,9 @@ OWN = {  # of a session that a run makes for itself: quiet and quick
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.rpc.netty.dispatcher.numThreads": "8",  # or else one for each slot
+    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1000",  # nothing goes through it: its timer ticks in vain
+    "spark.shuffle.streaming.networkBufferSize": "256",
+    "spark.shuffle.streaming.writerMaxMemory": "262144",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
     "spark.sql.streaming.metricsEnabled": "false",

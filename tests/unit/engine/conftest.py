@@ -16,10 +16,9 @@ import pyarrow as pa
 import pytest
 
 from penstock.engine.driver.channel import ControlServer
-from penstock.engine.plan.layout import lay_out
+from penstock.engine.plan.layout import lay_out_by_level
 from penstock.engine.plan.program import DriverAddress, Limits, Program, edges_of
 from penstock.engine.protocol.bundle import (
-    NUDGE,
     Barrier,
     Events,
     Header,
@@ -87,10 +86,9 @@ class Row:
 
 @dataclass
 class Left:
-    """All that left a replica: bundles, the partitions that were nudged, markers and barriers."""
+    """All that left a replica: bundles, markers and barriers."""
 
     bundles: list[Row] = field(default_factory=list)
-    nudged: list[int] = field(default_factory=list)
     signs: list[tuple[int, Header, Marker | Barrier]] = field(
         default_factory=list
     )  # with the partition they go to first
@@ -114,9 +112,6 @@ def left(*given: pa.RecordBatch | list[pa.RecordBatch]) -> Left:
     read, unpack = Left(), Unpacker()
     for batch in chain.from_iterable(one if isinstance(one, list) else [one] for one in given):
         for row in batch.to_pylist():
-            if row["bundle"] == NUDGE:
-                read.nudged.append(row["partition"])
-                continue
             header = read_header(row["bundle"])
             if not header.events:
                 read.signs.append((row["partition"], header, read_sign(row["bundle"])))
@@ -161,8 +156,7 @@ def program_of(
     settings: dict[str, Any] = {
         "run": run,
         "generation": 0,
-        "first_generation": -1,  # nothing is warmed up
-        "layout": lay_out(topology, pools, slots),
+        "layout": lay_out_by_level(topology, pools, slots),  # so that what leaves comes out as rows
         "driver": address,
         "limits": Limits(),
         "edges": edges_of(topology),

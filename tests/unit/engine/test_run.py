@@ -92,12 +92,12 @@ def test_the_folder_is_read_once_no_other_driver_is_at_work_in_it(tmp_path: Path
     stranger = made()
     first = made()
     (tmp_path / "run").mkdir()
-    first._file.write(tmp_path / "run")
+    first._home.file.write(tmp_path / "run")
     second = made()
-    msgspec.structs.replace(first._file, generation=6).write(tmp_path / "run")
+    msgspec.structs.replace(first._home.file, generation=6).write(tmp_path / "run")
     with pytest.raises(InterruptedError):
         second.start()
-    assert (second.id, second._file.generation, second.carried_on) == (first.id, 6, 7)
+    assert (second.id, second._home.file.generation, second.carried_on) == (first.id, 6, 7)
     with pytest.raises(EngineError, match=f"another driver has begun run {first.id} here; make a new Run"):
         stranger.start()
 
@@ -119,7 +119,6 @@ def failed(run: Run, ended: list[str]) -> EngineError:
     run._driver = SimpleNamespace(  # type: ignore[assignment]
         work=work, stop_sources=lambda: ended.append("sources"), end=lambda: ended.append("work")
     )
-    run.folder, run._own_folder = Path("kept"), False
     return failure
 
 
@@ -184,7 +183,7 @@ def test_only_a_run_that_is_carried_on_waits_for_what_is_away(tmp_path: Path, ca
         return Run(topology, source, options=RunOptions(folder=tmp_path))
 
     if carried_on:
-        msgspec.structs.replace(made()._file, generation=0).write(tmp_path)
+        msgspec.structs.replace(made()._home.file, generation=0).write(tmp_path)
         made().check()
         assert sink.tried == 3
     else:

@@ -28,6 +28,7 @@ from penstock.engine.session import (
 )
 from penstock.errors import EngineError, InputError
 
+LISTED = "spark.sql.streaming.realTimeMode.allowlistCheck"
 WANTED = "Spark needs a Java runtime of version 17 or later"
 
 
@@ -116,19 +117,19 @@ class TestSettings:
         check_session(session(NEEDED))
 
     def test_all_that_a_session_lacks_are_listed_at_once(self) -> None:
-        settings = NEEDED | {"spark.sql.adaptive.enabled": "true"}
+        settings = NEEDED | {LISTED: "true"}
         del settings["spark.python.udf.pipelined.enabled"]
         with pytest.raises(EngineError) as caught:
             check_session(session(settings))
         assert str(caught.value) == (
             "the Spark session lacks settings that real-time mode needs: spark.python.udf.pipelined.enabled=true, "
-            "spark.sql.adaptive.enabled=false; make it with all of penstock.spark_settings()"
+            "spark.sql.streaming.realTimeMode.allowlistCheck=false; make it with all of penstock.spark_settings()"
         )
 
     def test_those_given_for_a_session_of_our_own_must_not_contradict(self) -> None:
-        check_settings({"spark.driver.memory": "2g", "spark.sql.adaptive.enabled": "false"})
-        with pytest.raises(InputError, match=r"^Spark settings: spark.sql.adaptive.enabled must be false; got true$"):
-            check_settings({"spark.sql.adaptive.enabled": "true"})
+        check_settings({"spark.driver.memory": "2g", LISTED: "false"})
+        with pytest.raises(InputError, match=rf"^Spark settings: {LISTED} must be false; got true$"):
+            check_settings({LISTED: "true"})
 
     def test_from_a_file_as_spark_submit_reads_it(self, tmp_path: Path) -> None:
         file = tmp_path / "spark.conf"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-Address = tuple[str, int]
-
 CHALLENGE_BYTES = PROOF_BYTES = 32
 LONGEST_GREETING = 4096
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from penstock.engine.direct.greeting import CHALLENGE_BYTES, LONGEST_GREETING, Address, Addressee, Greeting
-from penstock.engine.protocol.messages import LENGTH, proof
+from penstock.engine.direct.greeting import CHALLENGE_BYTES, LONGEST_GREETING, Addressee, Greeting
+from penstock.engine.protocol.messages import LENGTH, Address, proof
 
 READ_BYTES = 1 << 18
 
@@ -38,18 +38,25 @@ class Listener:
         self._server = socket.create_server(
             (host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=1024
         )
-        self._server.setblocking(False)
-        self.address: Address = (host, self._server.getsockname()[1])
-        self._wake, self._woken = socket.socketpair()
-        self._closing = False
+        with contextlib.ExitStack() as undone:
+            undone.enter_context(self._server)
+            self._server.setblocking(False)
+            self.address: Address = (host, self._server.getsockname()[1])
+            self._wake, self._woken = socket.socketpair()
+            undone.pop_all()
+        self._started = self._closing = False
 
     def start(self, arrive: Arrive, fail: Callable[[BaseException], None]) -> None:
         """Hand each bundle over as it comes; while that takes long, senders wait. What goes wrong with it is told."""
         threading.Thread(target=self._serve, args=(arrive, fail), name="penstock-listener", daemon=True).start()
+        self._started = True
 
     def close(self) -> None:
         """Take nothing more."""
         self._closing = True
+        if not self._started:  # nobody else would
+            for one in (self._server, self._wake, self._woken):
+                one.close()
         with contextlib.suppress(OSError):
             self._wake.send(b"w")
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from penstock.engine.direct.greeting import CHALLENGE_BYTES, PROOF_BYTES, Address, Addressee, Greeting
+from penstock.engine.direct.greeting import CHALLENGE_BYTES, PROOF_BYTES, Addressee, Greeting
 from penstock.engine.plan.program import Program
-from penstock.engine.protocol.messages import LENGTH, proof
+from penstock.engine.protocol.messages import LENGTH, Address, proof
 from penstock.errors import EngineError
 from penstock.topology import ReplicaId
 
@@ -119,7 +119,7 @@ class Lines:
         if partition in self._lines:
             raise EngineError(f"the connection to {receiver} broke: {told}") from error
         raise EngineError(
-            f"{receiver} cannot be reached: {told}; where workers may not connect to each other, use exchange='shuffle'"
+            f"{receiver} cannot be reached: {told}; workers must be able to connect to each other by TCP, at any port"
         ) from error
 
 

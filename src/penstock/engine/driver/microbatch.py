@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.common.storage import Place, Storage, storage_at
 from penstock.engine.driver.causes import Cause
 from penstock.engine.driver.supervisor import Supervisor
-from penstock.engine.plan.layout import Layout, lay_out
+from penstock.engine.plan.layout import Layout, lay_out_by_level
 from penstock.engine.plan.program import Edge, MicroBatch, Program
 from penstock.engine.plan.queries import compile_program, complaints_of, is_there
 from penstock.engine.protocol.messages import OperatorRouting, Question, Start, StartQuery, Utilisations
@@ -69,7 +69,7 @@ class MicroBatchQuery:
         """The program of one batch: over the replicas that are active now, which stay so while it lasts."""
         (routing, used), (source,) = self.routing(), self.topology.sources
         active = {name: one.active for name, one in routing.items()}
-        layout = lay_out(self.topology, active, source_slots=len(program.layout.stages[0]))
+        layout = lay_out_by_level(self.topology, active, source_slots=len(program.layout.stages[0]))
         edges = {sender: tuple(map(_fixed, out)) for sender, out in program.edges.items()}
         return replace(
             program,

@@ -26,12 +26,13 @@ ROUND_EVERY_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ReplicaPlace:
     """Where a replica was last heard of."""
 
     host: str
     pid: int
     batch: int
+    executor: str | None = None  # if Spark has been asked, and says so
 
 
 class _OfShift:
@@ -41,7 +42,7 @@ class _OfShift:
         self.batches: dict[int, dict[ReplicaId, ReplicaCounters]] = {}
         self.generations: dict[int, int] = {}  # of each open batch
         self.settled_before = 0
-        self.places: dict[ReplicaId, Place] = {}
+        self.places: dict[ReplicaId, ReplicaPlace] = {}
         self.committed: dict[ReplicaId, ReplicaCounters] = {}  # as of the last checkpoint of the attempt
         self.ended: dict[ReplicaId, bool] = {}  # source slots, and whether they have read all,
         self.still: dict[ReplicaId, bool] = {}  # and whether they stand still
@@ -60,7 +61,7 @@ class _OfShift:
             del self.batches[later], self.generations[later]
         self.generations[batch] = report.generation
         self.batches.setdefault(batch, {})[replica] = report.counters
-        self.places[replica] = Place(*process, batch)
+        self.places[replica] = ReplicaPlace(*process, batch)
         self.ended[replica], self.still[replica] = report.ended, report.still
 
     def settle(self, before: int, into: dict[ReplicaId, ReplicaCounters]) -> None:
@@ -160,7 +161,7 @@ class Tally:
         with self._lock:
             return self._shifts[shift].still.get(slot, False)
 
-    def places(self) -> dict[ReplicaId, Place]:
+    def places(self) -> dict[ReplicaId, ReplicaPlace]:
         """Where each operator's replica of the current shift was last heard of."""
         with self._lock:
             places = self._shifts[self.current].places

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from penstock.topology import ReplicaId, Topology
-
-MOST_LINKS = 512  # between two stages; for each, Spark's shuffle has a connection, a thread and five open files
-RELAYED = 16  # partitions of the smaller stage for each relay
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,32 +24,19 @@ class Partition:
 
 @dataclass(frozen=True)
 class Layout:
-    """Stage 0 are the sources' slots; stage n the replicas of operators of level n, then a way past it if needed."""
+    """Stage 0 are the sources' slots, stage 1 all replicas of all operators: bundles go straight from one to another.
+
+    In a micro-batch they go through Spark's shuffle, level by level: stage n has the replicas of operators of level n,
+    then a way past it if needed.
+    """
 
     stages: tuple[tuple[Partition, ...], ...]
-    direct: bool = False  # all operators are one stage, to which Spark gives nothing: bundles go straight to replicas
+    by_level: bool = False
 
     @property
     def tasks(self) -> int:
         """Slots that Spark must offer when all stages run at once."""
-        return sum(self.relays(level) + len(stage) for level, stage in enumerate(self.stages))
-
-    @property
-    def all_stages(self) -> tuple[tuple[Partition, ...], ...]:
-        """The stages as Spark numbers them; relays are one of their own, without anything to know."""
-        every = ([(), stage] if self.relays(level) else [stage] for level, stage in enumerate(self.stages))
-        return tuple(stage for stages in every for stage in stages)
-
-    def relays(self, level: int) -> int:
-        """Partitions before a stage that only pass rows on, so that not all of two large stages are linked; often 0.
-
-        >>> [Layout(((Partition("a"),) * 64, (Partition("b"),) * pool)).relays(1) for pool in (8, 9, 64)]
-        [0, 1, 4]
-        """
-        before, here = len(self.stages[level - 1]) if level else 0, len(self.stages[level])
-        relays = math.ceil(min(before, here) / RELAYED)
-        many = before * here > max(MOST_LINKS, 2 * relays * (before + here))
-        return relays if many and not self.direct else 0
+        return sum(map(len, self.stages))
 
     @cached_property
     def _partitions(self) -> dict[ReplicaId, int]:
@@ -78,37 +61,49 @@ class Layout:
 
     def next_partition(self, level: int, target_level: int, target: int) -> int:
         """Where a bundle leaving `level` goes first: to its target, or to the way past the next stage."""
-        return target if self.direct or target_level == level + 1 else len(self.stages[level + 1]) - 1
+        return target if not self.by_level or target_level == level + 1 else len(self.stages[level + 1]) - 1
 
 
-def lay_out(
-    topology: Topology, replicas: Mapping[str, Sequence[int]], source_slots: int = 1, *, direct: bool = False
-) -> Layout:
+def lay_out(topology: Topology, replicas: Mapping[str, Sequence[int]], source_slots: int = 1) -> Layout:
     """The stages of a topology whose operators have these replicas.
 
     >>> t = Topology("t")
     >>> a = t.operator("a", print, inputs=t.source("s"))
     >>> b = t.operator("b", print, inputs=a)
-    >>> lay_out(t, {"a": [0, 1], "b": [0]}).stages[1]
-    (Partition(operator='a', replica=0), Partition(operator='a', replica=1))
+    >>> [one.id for one in lay_out(t, {"a": [0, 1], "b": [0]}).stages[1]]
+    [('a', 0), ('a', 1), ('b', 0)]
     """
-    stages = [tuple(Partition(source, part) for source in topology.sources for part in range(source_slots))]
-    levels = topology.levels()
-    if direct:
-        every = [Partition(name, replica) for operators in levels for name in operators for replica in replicas[name]]
-        return Layout((*stages, tuple(every)), direct=True)
-    for level, operators in enumerate(levels, start=1):
-        partitions = [Partition(name, replica) for name in operators for replica in replicas[name]]
-        if _is_passed(topology, level):
-            partitions.append(Partition(None))
-        stages.append(tuple(partitions))
-    return Layout(tuple(stages))
+    names = [name for operators in topology.levels() for name in operators]
+    return Layout((_slots(topology, source_slots), _replicas(names, replicas)))
 
 
-def full_layout(topology: Topology, source_slots: int = 1, *, direct: bool = False) -> Layout:
+def lay_out_by_level(topology: Topology, replicas: Mapping[str, Sequence[int]], source_slots: int = 1) -> Layout:
+    """The same for a micro-batch, in which rows go from level to level.
+
+    >>> t = Topology("t")
+    >>> a = t.operator("a", print, inputs=t.source("s"))
+    >>> b = t.operator("b", print, inputs=a)
+    >>> [one.id for one in lay_out_by_level(t, {"a": [0, 1], "b": [0]}).stages[2]]
+    [('b', 0)]
+    """
+    stages = [_slots(topology, source_slots)]
+    for level, names in enumerate(topology.levels(), start=1):
+        way_past = (Partition(None),) if _is_passed(topology, level) else ()
+        stages.append(_replicas(names, replicas) + way_past)
+    return Layout(tuple(stages), by_level=True)
+
+
+def full_layout(topology: Topology, source_slots: int = 1) -> Layout:
     """The stages with every replica of every pool."""
-    pools = {name: range(one.pool) for name, one in topology.operators.items()}
-    return lay_out(topology, pools, source_slots, direct=direct)
+    return lay_out(topology, {name: range(one.pool) for name, one in topology.operators.items()}, source_slots)
+
+
+def _slots(topology: Topology, source_slots: int) -> tuple[Partition, ...]:
+    return tuple(Partition(source, part) for source in topology.sources for part in range(source_slots))
+
+
+def _replicas(names: Iterable[str], replicas: Mapping[str, Sequence[int]]) -> tuple[Partition, ...]:
+    return tuple(Partition(name, replica) for name in names for replica in replicas[name])
 
 
 def _is_passed(topology: Topology, level: int) -> bool:

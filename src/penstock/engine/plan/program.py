@@ -77,7 +77,6 @@ class Program:
     blobs: Mapping[str, bytes]  # operators and sources, pickled one by one,
     files: Mapping[str, str] = field(default_factory=dict)  # but for large ones: files that Spark takes to each worker
     shift: int = 0
-    first_generation: int = 0  # of the shift
     queue_bytes: int = QUEUE_BYTES  # a replica stops reading when its queue holds this much
     microbatch: MicroBatch | None = None  # in micro-batch mode every batch has a program of its own
     path: tuple[str, ...] = ()  # where the driver finds modules; workers look there too
@@ -102,12 +101,7 @@ class Program:
     @property
     def direct(self) -> bool:
         """Whether bundles go straight from replica to replica, and not through Spark's shuffle."""
-        return self.layout.direct
-
-    @property
-    def nudged(self) -> bool:
-        """Whether they go through Spark's shuffle in a batch that never ends, so that rows would wait in buffers."""
-        return self.realtime and not self.direct
+        return not self.layout.by_level
 
     def senders_to(self, receiver: str) -> list[ReplicaId]:
         """All that may send to the operator: slots of sources, replicas active or not."""

@@ -11,32 +11,26 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.engine.plan.layout import Layout
 from penstock.engine.plan.program import Program
 from penstock.engine.protocol.bundle import ROW_SCHEMA
 from penstock.engine.worker.stage import stage_function
+from penstock.topology import ReplicaId
 
 MOST_TASKS = 10_000  # of a stage
 NEVER_MS = 10 * 365 * 24 * 3600 * 1000  # Spark relaunches every task when a batch ends
 
 
 def compile_program(frame: DataFrame, program: Program) -> DataFrame:
-    """Stage 0 on the frame's partitions, then one shuffle by partition number and one stage for each level."""
+    """Stage 0 on the frame's partitions, then for each other stage a shuffle by partition number.
+
+    In real-time mode no row goes through it: it is there so that Spark runs the stage, and gives it its partitions.
+    """
     frame = frame.mapInArrow(stage_function(program, 0), ROW_SCHEMA)
     for level in range(1, len(program.layout.stages)):
-        if program.realtime and (relays := program.layout.relays(level)):
-            frame = _relayed(frame, relays)
         frame = frame.repartitionById(len(program.layout.stages[level]), "partition")
         frame = frame.mapInArrow(stage_function(program, level), ROW_SCHEMA)
     return frame
-
-
-def _relayed(frame: DataFrame, relays: int) -> DataFrame:
-    """Rows by way of a few partitions, those for one partition always by the same: they stay in order.
-
-    The column that says which is dropped in between, or else Spark would make one shuffle of the two.
-    """
-    frame = frame.withColumn("relay", frame["partition"] % relays)
-    return frame.repartitionById(relays, "relay").drop("relay")
 
 
 class Query(Protocol):
@@ -73,6 +67,26 @@ def complaints_of(spark: SparkSession, query: StreamingQuery) -> list[str]:
             all_ = [tasks.apply(number) for number in range(tasks.size())]
             said = [one.errorMessage() for one in all_ if one.status() == "FAILED"]  # others were killed for these
             found += [str(one.get()) for one in said if one.isDefined()]
+    return found
+
+
+def executors_of(spark: SparkSession, layout: Layout) -> dict[ReplicaId, str]:
+    """The executor of every replica of the real-time query now running, from what Spark says of its tasks.
+
+    The stages of a query run at once and are numbered in the order of the levels.
+    """
+    context: Any = spark.sparkContext._jsc.sc()
+    running = sorted(spark.sparkContext.statusTracker().getActiveStageIds())
+    if len(running) != len(layout.stages):
+        return {}
+    found: dict[ReplicaId, str] = {}
+    for stage_id, partitions in zip(running, layout.stages, strict=True):
+        tasks = context.statusStore().taskList(stage_id, 0, len(partitions))
+        for number in range(tasks.size()):
+            task = tasks.apply(number)
+            replica = partitions[task.index()].id if task.index() < len(partitions) else None
+            if replica is not None:
+                found[replica] = str(task.executorId())
     return found
 
 

@@ -1,4 +1,4 @@
-"""A bundle: one or more events for one replica, as they travel between two stages.
+"""A bundle: one or more events for one replica, as they travel together.
 
     header (sender and its replica, level and partition of the receiver, number of events)
     + checksum of all the rest
@@ -6,9 +6,7 @@
 
 The header can be read without decoding the events. Keys are there where the grouping is online shuffle, and where the
 operator keeps state. A bundle of no events is a *marker*: what its sender sends from then on follows a later table of
-key groups; or a *barrier*: it belongs to a later checkpoint. A *nudge* is no bundle: Spark hands a row to Python only
-once more rows are there, and sends what is written to a partition once a buffer is full. A nudge fills the buffer, and
-is sent behind every bundle that may be the last for a while.
+key groups; or a *barrier*: it belongs to a later checkpoint.
 """
 
 from __future__ import annotations
@@ -20,14 +18,13 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
+from penstock.engine.protocol.messages import Address
 from penstock.errors import EngineError
 from penstock.grouping.online_shuffle import Request
 
 T = TypeVar("T")
 
-ROW_SCHEMA = "partition int, bundle binary"  # of what travels between two stages
-BUFFER_BYTES = 256  # of Spark's shuffle, for each partition
-NUDGE = bytes(BUFFER_BYTES)
+ROW_SCHEMA = "partition int, bundle binary"  # of what Spark takes from stage to stage
 HASH = np.dtype("<u4")
 _HEADER = struct.Struct("<HHHII")
 _CRC = struct.Struct("<I")
@@ -60,7 +57,7 @@ class Events(msgspec.Struct, Generic[T], array_like=True):
     born: list[float]  # when each source event was due, seconds since the epoch
     events: list[T]
     keys: Keys | None = None
-    back: tuple[str, int] | None = None  # where the sender hears of room, if events are bound late
+    back: Address | None = None  # where the sender hears of room, if events are bound late
 
 
 class Marker(msgspec.Struct, array_like=True, tag=0, frozen=True):

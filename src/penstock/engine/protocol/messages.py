@@ -15,6 +15,8 @@ from penstock.metrics.counters import ReplicaCounters
 from penstock.state.handover import Table
 from penstock.state.segments import Segment
 
+Address = tuple[str, int]  # host and port
+
 LENGTH = struct.Struct("<I")
 MAX_FRAME_BYTES = 64 << 20
 
@@ -42,7 +44,7 @@ class Report(msgspec.Struct, tag=True):
     counters: ReplicaCounters
     ended: bool = False  # a source's slot: no event will come any more
     jump: float = 0.0  # a source's slot: what enters has just jumped, to so many events per second
-    place: tuple[str, int] | None = None  # a replica's: where it listens for what is sent straight to it
+    place: Address | None = None  # a replica's: where it listens for what is sent straight to it
     still: bool = False  # a source's slot: it has heard that sources stand still, and has sent all that it had polled
 
 
@@ -175,7 +177,7 @@ class Place(msgspec.Struct, array_like=True, frozen=True):
 
     operator: str
     replica: int
-    address: tuple[str, int]
+    address: Address
 
 
 class Places(msgspec.Struct, tag=True, frozen=True):

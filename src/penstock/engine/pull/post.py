@@ -13,10 +13,9 @@ import socket
 
 import msgspec
 
+from penstock.engine.protocol.messages import Address
 from penstock.grouping import Room
 from penstock.topology import ReplicaId
-
-Address = tuple[str, int]
 
 _MAC_BYTES = 8
 _LONGEST = 1024

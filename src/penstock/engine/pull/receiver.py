@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 
 from penstock.engine.plan.program import Program, active_senders
 from penstock.engine.protocol.bundle import Header
-from penstock.engine.protocol.messages import Routing
-from penstock.engine.pull.post import Address, Post, RoomNote
+from penstock.engine.protocol.messages import Address, Routing
+from penstock.engine.pull.post import Post, RoomNote
 from penstock.grouping import Credits, Room
 from penstock.grouping.names import LATE
 from penstock.topology import ReplicaId

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from penstock.engine.plan.program import Edge, Program
-from penstock.engine.protocol.messages import Routing, Utilisations
-from penstock.engine.pull.post import Address, RoomNote
+from penstock.engine.protocol.messages import Address, Routing, Utilisations
+from penstock.engine.pull.post import RoomNote
 from penstock.engine.worker.wire import Wire
 from penstock.grouping import Pull, Receivers, Room, Sender
 

@@ -22,13 +22,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from penstock.engine.direct.greeting import Address, Addressee
+from penstock.engine.direct.greeting import Addressee
 from penstock.engine.direct.receiver import Listener
 from penstock.engine.direct.sender import Lines
 from penstock.engine.plan.program import DriverAddress, Program
 from penstock.engine.protocol.messages import (
     LENGTH,
     MAX_FRAME_BYTES,
+    Address,
     Answer,
     AtWork,
     Downward,

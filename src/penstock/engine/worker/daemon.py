@@ -23,7 +23,7 @@ import penstock.engine.worker.replica
 import penstock.engine.worker.source_slot
 import penstock.engine.worker.stage
 import penstock.sinks  # noqa: F401
-from penstock.engine.worker.nudges import rows_of
+from penstock.engine.worker.outbox import rows_of
 from penstock.grouping import warm_up
 
 
@@ -42,7 +42,7 @@ def keep_archives() -> None:
 
 def use_arrow() -> None:
     """Do once what every worker does with its first rows: what that brings into memory is 2 MB, then shared by all."""
-    sink, rows = pa.BufferOutputStream(), rows_of([0], [b"row"])
+    sink, (rows,) = pa.BufferOutputStream(), rows_of([(0, b"row")])
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_batch(rows)
     for batch in pa.ipc.open_stream(sink.getvalue()):

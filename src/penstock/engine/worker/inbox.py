@@ -1,7 +1,7 @@
-"""A replica's own queue: a thread takes bundles off Spark as they come, the replica works them off one by one.
+"""A replica's own queue: a thread takes bundles in as they come, the replica works them off one by one.
 
-Without it a busy replica would leave its events in Spark's buffers, and the senders, once those are full, would stand
-still for all other replicas too.
+Without it a busy replica would leave its events in the buffers of its connections, and the senders, once those are
+full, would stand still for all other replicas too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from penstock.engine.direct.receiver import Listener
-from penstock.engine.protocol.bundle import NUDGE, read_checked
+from penstock.engine.protocol.bundle import read_checked
 from penstock.metrics.counters import ReplicaCounters
 from penstock.topology import ReplicaId
 
@@ -49,7 +49,7 @@ class Inbox:
         self._batches = batches
 
     def start(self, listener: Listener | None = None) -> None:
-        """Begin to take bundles off Spark, or what comes to the listener until Spark ends the batch."""
+        """Begin to take in what comes to the listener, or else rows of a micro-batch, until Spark ends the batch."""
         if listener is not None:
             listener.start(self._arrive, self._fail)
         threading.Thread(target=self._fill, name="penstock-inbox", daemon=True).start()
@@ -106,8 +106,7 @@ class Inbox:
         try:
             for batch in self._batches:
                 for bundle in batch.column(1).to_pylist():
-                    if bundle != NUDGE:
-                        self._arrive(bundle)
+                    self._arrive(bundle)
             self._queue.put(None)
         except BaseException as error:  # it belongs to the replica's own thread
             self._fail(error)

@@ -13,10 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.engine.plan.program import MicroBatch, Program
+from penstock.engine.protocol.bundle import read_checked
 from penstock.engine.protocol.messages import Report, Restore, RestoreQuery, Routing, TablesQuery
 from penstock.engine.protocol.progress import not_heard
 from penstock.engine.worker.agent import Agent, agent_for
-from penstock.engine.worker.outbox import Outbox
+from penstock.engine.worker.outbox import Outbox, rows_of
 from penstock.engine.worker.role import Role
 from penstock.metrics.counters import ReplicaCounters
 from penstock.state.files import StateFiles
@@ -81,3 +82,12 @@ def send_rows(program: Program, partition: int, batch: int, batches: Iterable[An
         counters.processed += rows.num_rows
         yield from outbox.rows(agent.routing, agent.used)
     agent.wake()
+
+
+def pass_by(program: Program, level: int, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    """What runs in a partition that is the way past a stage: send bundles that skip it on their way."""
+    for batch in batches:
+        bundles: list[bytes] = batch.column(1).to_pylist()
+        headers = map(read_checked, bundles)
+        firsts = [program.layout.next_partition(level, one.level, one.partition) for one in headers]
+        yield from rows_of(list(zip(firsts, bundles, strict=True)))

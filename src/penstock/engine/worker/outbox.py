@@ -1,11 +1,11 @@
-"""What a replica has emitted: kept by edge, given out as rows of bundles, each event to the replica it is for."""
+"""What a replica has emitted: kept by edge, sent in bundles, each event to the replica it is for."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,11 +16,10 @@ from penstock.engine.online.mailbox import Mailbox
 from penstock.engine.online.sender import OnlineSender, OnlineWire
 from penstock.engine.plan.program import Edge, Program
 from penstock.engine.protocol.bundle import Barrier, Header, pack_sign
-from penstock.engine.protocol.messages import Routing, Utilisations
-from penstock.engine.pull.post import Address, Post, RoomNote
+from penstock.engine.protocol.messages import Address, Routing, Utilisations
+from penstock.engine.pull.post import Post, RoomNote
 from penstock.engine.pull.sender import PullSender, PullWire
 from penstock.engine.worker.failures import Cause, Failures, described, shortened
-from penstock.engine.worker.nudges import nudged_rows
 from penstock.engine.worker.wire import KeyedSender, KeyedWire, Wire
 from penstock.errors import EngineError
 from penstock.grouping.names import LATE, WITH_STATE
@@ -32,6 +31,8 @@ from penstock.topology.operator import DEFAULT_STREAM, To
 UNKNOWN = Utilisations()
 LEFT_BYTES = 16 << 20  # of events that a source takes in at once
 UNKNOWN_BYTES = 16 << 10  # of an event, until some have left
+ROWS_BYTES = 4 << 20  # of bundles that Spark is given at once: Java has them in memory together
+_ARROW = pa.schema([("partition", pa.int32()), ("bundle", pa.binary())])
 
 
 class Outbox:
@@ -45,7 +46,7 @@ class Outbox:
         self._counters = counters
         self.mail = Mailbox()
         self.post: Callable[[], Post] | None = None  # by which it hears of room, once there is one
-        self.lines: Lines | None = None  # by which bundles leave, unless Spark takes them
+        self.lines: Lines | None = None  # by which bundles leave; in a micro-batch Spark takes them
         self.left_s = 0.0  # when something last left, on the clock of time.perf_counter
         self._online: dict[str, OnlineSender] = {}  # by receiver
         self._keyed: dict[str, KeyedSender] = {}
@@ -143,7 +144,7 @@ class Outbox:
     def rows(
         self, routing: Routing, used: Utilisations = UNKNOWN, barrier: Barrier | None = None
     ) -> list[pa.RecordBatch]:
-        """Let everything that waits leave, and a barrier behind it; what is for Spark to take, as rows with nudges."""
+        """Let everything that waits leave, and a barrier behind it; in a micro-batch as rows for Spark to take."""
         going = [row for sender in self._keyed.values() for row in sender.markers(routing, self._number)]
         going += self._leave_all(routing, used)
         if barrier is not None:
@@ -157,8 +158,7 @@ class Outbox:
         if self.lines is not None:
             self.lines.send(going)
             return []
-        partitions, bundles = zip(*going, strict=True)
-        return nudged_rows(self._program, list(partitions), list(bundles))
+        return rows_of(going)
 
     def _leave_all(self, routing: Routing, used: Utilisations) -> list[tuple[int, bytes]]:
         """Everything that can leave, as (first partition, bundle)."""
@@ -263,3 +263,21 @@ class Outbox:
         for cause, why, what in failed.values():
             self._counters.processed -= 1
             self.failures.reject(cause, why, what)
+
+
+def rows_of(going: Sequence[tuple[int, bytes]]) -> list[pa.RecordBatch]:
+    """Bundles, each with its partition, as rows that Spark takes."""
+    batches: list[list[tuple[int, bytes]]] = [[]]
+    size = 0
+    for row in going:
+        if size and size + len(row[1]) > ROWS_BYTES:
+            batches.append([])
+            size = 0
+        batches[-1].append(row)
+        size += len(row[1])
+    return [_batch(rows) for rows in batches if rows]
+
+
+def _batch(rows: Sequence[tuple[int, bytes]]) -> pa.RecordBatch:
+    partitions, bundles = zip(*rows, strict=True)
+    return pa.RecordBatch.from_arrays([pa.array(partitions, pa.int32()), pa.array(bundles, pa.binary())], schema=_ARROW)

@@ -26,7 +26,6 @@ from penstock.engine.worker.inbox import WAKE, Arrival, Inbox
 from penstock.engine.worker.keyed_replica import KeyedReplica
 from penstock.engine.worker.lifecycle import opened
 from penstock.engine.worker.microbatch import agent_of
-from penstock.engine.worker.nudges import warm_up
 from penstock.engine.worker.outbox import Outbox
 from penstock.engine.worker.processing import Processing, flush_s
 from penstock.engine.worker.role import Role
@@ -45,7 +44,6 @@ class OperatorReplica:
 
     def __init__(self, program: Program, level: int, name: str, replica: int, batch: int) -> None:
         self._program = program
-        self._level, self._partition = level, program.layout.partition(name, replica)
         self._name = name
         self._counters = ReplicaCounters()
         self._agent = agent_of(program)
@@ -105,7 +103,6 @@ class OperatorReplica:
             self._report.place = self._listener.address
             self._outbox.lines = straight.lines(program, lambda: inbox.ended)
         inbox.start(self._listener)
-        yield from warm_up(program, self._level, self._partition)
         if program.needs_tables(self._name):
             self._tables = agent.ask_tables(TablesQuery(program.generation))
             self._outbox.begin(self._tables)

@@ -16,7 +16,6 @@ from penstock.engine.protocol.messages import Done, StartQuery, TablesQuery
 from penstock.engine.protocol.progress import Phase, ShiftState
 from penstock.engine.pull.post import RoomNote
 from penstock.engine.worker.agent import agent_for
-from penstock.engine.worker.nudges import warm_up
 from penstock.engine.worker.outbox import Outbox
 from penstock.engine.worker.processing import FLUSH_S, MANY_WAITING
 from penstock.engine.worker.replica import copied, report_of
@@ -67,7 +66,6 @@ class SourceSlot:
     def _run(self, end: BatchEnding) -> Iterator[pa.RecordBatch]:
         if self._program.direct:
             self._outbox.lines = self._agent.lines(self._program, end.reached.is_set)
-        yield from warm_up(self._program, 0, self._program.layout.partition(self._name, self._slot))
         self._agent.join(self._role)
         if self._program.needs_tables(self._name):
             self._outbox.begin(self._agent.ask_tables(TablesQuery(self._program.generation)))

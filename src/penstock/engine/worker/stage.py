@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from penstock.engine.plan.program import Program
-from penstock.engine.protocol.bundle import NUDGE, read_checked
 from penstock.engine.protocol.progress import first_batch
-from penstock.engine.worker.nudges import first_nudges, nudged_rows
 from penstock.engine.worker.sight import check_sight
 
 Batches = Iterable[Any]
@@ -30,7 +28,7 @@ def play(program: Program, level: int, batches: Batches) -> Iterator[Any]:
     """Play the part of this partition."""
     from pyspark import TaskContext
 
-    from penstock.engine.worker.microbatch import send_rows
+    from penstock.engine.worker.microbatch import pass_by, send_rows
     from penstock.engine.worker.replica import OperatorReplica
     from penstock.engine.worker.source_slot import SourceSlot
 
@@ -43,7 +41,6 @@ def play(program: Program, level: int, batches: Batches) -> Iterator[Any]:
     if level == 0 and not program.realtime:
         yield from send_rows(program, task.partitionId(), batch, batches)
         return
-    yield from first_nudges(program, level, task.partitionId())
     slot = program.layout.stages[level][task.partitionId()]
     if slot.operator is None:
         yield from pass_by(program, level, batches)
@@ -56,17 +53,3 @@ def play(program: Program, level: int, batches: Batches) -> Iterator[Any]:
 def _batch(program: Program) -> int:
     """The number of the batch, as in counters; Spark never ends that of a real-time query."""
     return program.microbatch.number if program.microbatch is not None else first_batch(program.shift)
-
-
-def pass_by(program: Program, level: int, batches: Batches) -> Iterator[Any]:
-    """What runs in a partition that is the way past a stage: send bundles that skip it on their way."""
-    for batch in batches:
-        partitions: list[int] = []
-        bundles: list[bytes] = []
-        for bundle in batch.column(1).to_pylist():
-            if bundle != NUDGE:
-                header = read_checked(bundle)
-                partitions.append(program.layout.next_partition(level, header.level, header.partition))
-                bundles.append(bundle)
-        if bundles:
-            yield from nudged_rows(program, partitions, bundles)

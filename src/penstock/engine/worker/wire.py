@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock.engine.plan.program import Edge, Program, active_senders
 from penstock.engine.protocol.bundle import HASH, Events, Header, Keys, Marker, pack, pack_sign
-from penstock.engine.protocol.messages import OperatorRouting, Routing, Used, Utilisations
+from penstock.engine.protocol.messages import Address, OperatorRouting, Routing, Used, Utilisations
 from penstock.engine.worker.failures import Cause
 from penstock.grouping import KeyGroups, Receivers, Sender, make_grouping
 from penstock.grouping.fields import key_of, stable_hash
@@ -163,7 +163,7 @@ class Wire:
     def _keep_keys(self, rows: list[int]) -> None:
         """Forget what goes along with the others."""
 
-    def _back(self) -> tuple[str, int] | None:
+    def _back(self) -> Address | None:
         """Where this sender hears of room."""
         return None
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,12 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.engine.direct import sender
-from penstock.engine.direct.greeting import Address, Addressee, Greeting
+from penstock.engine.direct.greeting import Addressee, Greeting
 from penstock.engine.direct.receiver import Listener
 from penstock.engine.direct.sender import Lines
 from penstock.engine.plan.layout import full_layout
 from penstock.engine.plan.program import Program
-from penstock.engine.protocol.messages import LENGTH
+from penstock.engine.protocol.messages import LENGTH, Address
 from penstock.errors import EngineError
 from penstock.topology import ReplicaId, Topology
 
@@ -74,7 +75,7 @@ class World:
 def program(tools: Tools) -> Program:
     topology = Topology("app", pool=2)
     topology.operator("op", len, inputs=topology.source("events"))
-    made: Program = tools.program_of(topology, generation=GENERATION, layout=full_layout(topology, direct=True))
+    made: Program = tools.program_of(topology, generation=GENERATION, layout=full_layout(topology))
     return replace(made, driver=replace(made.driver, secret=SECRET))
 
 
@@ -181,7 +182,7 @@ def test_senders_of_another_attempt_are_not_listened_to(
     world: World, changed: dict[str, object], impatient: None
 ) -> None:
     """A worker of an attempt that was given up may still send when it comes back."""
-    with pytest.raises(EngineError, match=r"op/0 cannot be reached: ConnectionError: it hung up; where workers"):
+    with pytest.raises(EngineError, match=r"op/0 cannot be reached: ConnectionError: it hung up; workers must be able"):
         world.lines(**changed).send([(0, b"late")])
     assert world.receivers[0].came == []
 
@@ -263,3 +264,30 @@ def test_a_listener_that_closes_leaves_no_thread(tools: Tools) -> None:
     assert len(threads()) == before + 1
     one.listener.close()
     tools.until(lambda: len(threads()) == before)
+
+
+def test_a_listener_that_was_never_started_keeps_no_socket() -> None:
+    """Where something went wrong between making and start, its port stayed open as long as the process."""
+    listener = Listener("127.0.0.1", SECRET, Addressee("run", GENERATION, "op", 0))
+    listener.close()
+    assert [one.fileno() for one in (listener._server, listener._wake, listener._woken)] == [-1, -1, -1]
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(listener.address)
+
+
+def test_a_listener_that_cannot_be_made_keeps_no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[socket.socket] = []
+    create = socket.create_server
+
+    def noted(*given: Any, **more: Any) -> socket.socket:
+        made.append(create(*given, **more))
+        return made[0]
+
+    def refused() -> tuple[socket.socket, socket.socket]:
+        raise OSError("too many open files")
+
+    monkeypatch.setattr(socket, "create_server", noted)
+    monkeypatch.setattr(socket, "socketpair", refused)
+    with pytest.raises(OSError, match="too many open files"):
+        Listener("127.0.0.1", SECRET, Addressee("run", GENERATION, "op", 0))
+    assert made[0].fileno() == -1

@@ -185,7 +185,7 @@ def program_of(driver: Driver, shift: int) -> Callable[[int], Program]:
     """What a shift's supervisor calls before each start of its query."""
     query: Any = SimpleNamespace()
     layout = full_layout(driver._job.topology, 1)
-    return driver._supervisor(query, shift, layout, lambda _: None, lambda: 0)._program
+    return driver.attempts.supervise(query, shift, layout, lambda _: None, lambda: 0)._program
 
 
 def test_an_attempt_that_is_late_does_not_take_the_run_s_count_back(
@@ -277,6 +277,6 @@ def test_a_sink_that_waits_before_an_attempt_waits_no_longer_than_the_run(
 
 def test_a_token_is_left_for_workers_and_the_last_one_removed(opened: Callable[[], Driver], tmp_path: Path) -> None:
     (tmp_path / "seen-before").write_bytes(b"run")
-    token = opened()._leave_token()
+    token = opened().attempts.leave_token()
     assert [one.name for one in tmp_path.iterdir() if one.is_file()] == [token]
-    assert token != opened()._leave_token()
+    assert token != opened().attempts.leave_token()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.engine.driver.tally import KEPT_BATCHES, Place, Tally
+from penstock.engine.driver.tally import KEPT_BATCHES, ReplicaPlace, Tally
 from penstock.engine.protocol.messages import Report, Reports
 from penstock.engine.protocol.progress import first_batch
 from penstock.metrics.counters import ReplicaCounters, RunCounters
@@ -190,12 +190,12 @@ def test_heard_tells_the_generations_apart(tally: Tally) -> None:
 def test_places_are_where_a_replica_was_last_heard_of(tally: Tally) -> None:
     enter(tally, report("clean", 1), pid=11)
     enter(tally, report("clean", 1, batch=1), pid=12)
-    assert tally.places() == {("clean", 0): Place("host", 12, 1)}
+    assert tally.places() == {("clean", 0): ReplicaPlace("host", 12, 1)}
 
 
 def test_places_are_those_of_operators_only(tally: Tally) -> None:
     enter(tally, report("tweets", 1), report("store", 1), pid=11)
-    assert tally.places() == {("store", 0): Place("host", 11, 0)}
+    assert tally.places() == {("store", 0): ReplicaPlace("host", 11, 0)}
 
 
 def test_operators_come_in_topological_order_with_pool_and_restarts(tally: Tally) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock.engine.online.exchange import Exchange
 from penstock.engine.online.mailbox import Mailbox
-from penstock.engine.protocol.bundle import NUDGE, Unpacker
+from penstock.engine.protocol.bundle import Unpacker
 from penstock.engine.protocol.messages import OnlineNews, ReplyTo, Report, Reports
 from penstock.engine.worker import agent as agents
 from penstock.engine.worker.replica import OperatorReplica
@@ -190,9 +190,8 @@ def test_a_source_learns_from_its_replicas(driver: Driver, tools: Tools) -> None
     at_last.start()
     for rows in SourceSlot(program, "events", 0, batch=1).run(end):
         for row in rows.to_pylist():
-            if row["bundle"] != NUDGE:
-                feeds[row["partition"]].put(row["bundle"])
-                to += [row["partition"] for event in Unpacker()(row["bundle"]).events if event["ms"] == 6]
+            feeds[row["partition"]].put(row["bundle"])
+            to += [row["partition"] for event in Unpacker()(row["bundle"]).events if event["ms"] == 6]
         if exchange.states().get("op", {}).keys() & {"WAIT_ALL", "RUN"}:
             learnt = learnt or len(to)
             if len(to) > 3 * learnt + 100:  # it makes up for what replica 0 got less until then

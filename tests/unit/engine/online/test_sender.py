@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from penstock.engine.plan.program import Program
-from penstock.engine.protocol.bundle import HASH, NUDGE, Events, Header, Keys, Unpacker, pack
+from penstock.engine.protocol.bundle import HASH, Events, Header, Keys, Unpacker, pack
 from penstock.engine.protocol.messages import OnlineNews, OperatorRouting, ReplyOf, Routing, SketchOf
 from penstock.engine.worker.outbox import Outbox
 from penstock.engine.worker.wire import BUNDLE_EVENTS
@@ -73,7 +73,7 @@ def sent(outbox: Outbox, routing: Routing, *sizes: int, stream: str | None = Non
         event = {"size": size, "n": number}
         outbox.add_one(str(number), 0.0, event if stream is None else To(stream, event))
     rows = [row for batch in outbox.rows(routing) for row in batch.to_pylist()]
-    return [Sent(row["partition"], row["bundle"]) for row in rows if row["bundle"] != NUDGE]
+    return [Sent(row["partition"], row["bundle"]) for row in rows]
 
 
 def requests(bundles: list[Sent]) -> list[tuple[int, Request]]:
@@ -121,7 +121,7 @@ def test_other_groupings_send_one_byte_more_than_before_and_no_keys(tools: Tools
     outbox = outbox_of(program)
     outbox.add_one("0", 0.0, 7)
     (batch,) = outbox.rows(routing_of(program))
-    (row, _) = batch.to_pylist()
+    (row,) = batch.to_pylist()
     assert Unpacker()(row["bundle"]).keys is None
     bare = pack(Header(0, 0, 1, 0, 1), Events(["0"], [0.0], [7]))
     keyed = pack(Header(0, 0, 1, 0, 1), Events(["0"], [0.0], [7], Keys(0, b"1234")))

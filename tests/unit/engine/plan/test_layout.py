@@ -1,4 +1,4 @@
-"""A topology laid out as stages: levels, ways past a stage, and the way of a bundle that skips some."""
+"""A topology laid out as stages: all replicas in one, or by level, with ways past a stage for what skips it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine.plan.layout import MOST_LINKS, Layout, Partition, lay_out
+from penstock.engine.plan.layout import Layout, Partition, full_layout, lay_out, lay_out_by_level
 from penstock.topology import Topology
 
 
@@ -24,16 +24,30 @@ def long_and_short(length: int, pool: int = 2) -> Topology:
     return topology
 
 
-def full(topology: Topology, slots: int = 1) -> Layout:
-    return lay_out(topology, {name: range(one.pool) for name, one in topology.operators.items()}, slots)
+def by_level(topology: Topology, slots: int = 1) -> Layout:
+    return lay_out_by_level(topology, {name: range(one.pool) for name, one in topology.operators.items()}, slots)
 
 
-def test_every_level_is_a_stage_and_stage_0_are_the_sources() -> None:
+def two_sources() -> Topology:
     topology = Topology("two", pool=2)
     topology.operator("left", same, inputs=topology.source("one"))
     topology.operator("right", same, inputs=topology.source("other"), pool=1)
     topology.operator("end", same, inputs=["left", "right"], pool=1)
-    assert full(topology, slots=2).stages == (
+    return topology
+
+
+def test_all_replicas_are_one_stage_behind_that_of_the_sources() -> None:
+    layout = full_layout(two_sources(), 2)
+    assert layout.stages == (
+        (Partition("one", 0), Partition("one", 1), Partition("other", 0), Partition("other", 1)),
+        (Partition("left", 0), Partition("left", 1), Partition("right", 0), Partition("end", 0)),
+    )
+    assert layout.tasks == 8
+    assert layout.next_partition(0, 2, layout.partition("end", 0)) == 3  # whatever the levels
+
+
+def test_by_level_every_level_is_a_stage_and_stage_0_are_the_sources() -> None:
+    assert by_level(two_sources(), slots=2).stages == (
         (Partition("one", 0), Partition("one", 1), Partition("other", 0), Partition("other", 1)),
         (Partition("left", 0), Partition("left", 1), Partition("right", 0)),
         (Partition("end", 0),),
@@ -41,19 +55,19 @@ def test_every_level_is_a_stage_and_stage_0_are_the_sources() -> None:
 
 
 def test_a_stage_that_is_skipped_has_a_way_past_it_as_its_last_slot() -> None:
-    stages = full(long_and_short(2)).stages
+    stages = by_level(long_and_short(2)).stages
     assert [Partition(None) in stage for stage in stages] == [False, False, True, True, False]
     assert stages[2] == (Partition("step1", 0), Partition("step1", 1), Partition(None))
 
 
 def test_tasks_are_all_slots_of_all_stages() -> None:
-    assert full(long_and_short(2)).tasks == 1 + 2 + 3 + 3 + 2
+    assert by_level(long_and_short(2)).tasks == 1 + 2 + 3 + 3 + 2
 
 
 def test_only_the_given_replicas_have_a_slot() -> None:
     layout = lay_out(long_and_short(0, pool=8), {"first": (5, 2), "end": (7,)})
-    assert layout.stages[1:] == ((Partition("first", 5), Partition("first", 2)), (Partition("end", 7),))
-    assert (layout.partition("first", 2), layout.partition("end", 7)) == (1, 0)
+    assert layout.stages[1] == (Partition("first", 5), Partition("first", 2), Partition("end", 7))
+    assert (layout.partition("first", 2), layout.partition("end", 7)) == (1, 2)
 
 
 def test_a_replica_without_a_slot_has_no_partition() -> None:
@@ -64,30 +78,10 @@ def test_a_replica_without_a_slot_has_no_partition() -> None:
 @given(length=st.integers(0, 5), pool=st.integers(1, 4), replica=st.integers(0, 3))
 def test_a_bundle_reaches_its_target_over_any_number_of_stages(length: int, pool: int, replica: int) -> None:
     topology = long_and_short(length, pool)
-    layout, goal = full(topology), topology.level("end")
+    layout, goal = by_level(topology), topology.level("end")
     target = layout.partition("end", replica % pool)
     met = []
     for level in range(topology.level("first"), goal):
         partition = layout.next_partition(level, goal, target)
         met.append(layout.stages[level + 1][partition])
     assert met == [Partition(None)] * length + [Partition("end", replica % pool)]
-
-
-def wide(*sizes: int) -> Layout:
-    return Layout(tuple(tuple(Partition(f"o{level}", n) for n in range(size)) for level, size in enumerate(sizes)))
-
-
-@given(before=st.integers(1, 400), here=st.integers(1, 400))
-def test_large_stages_are_linked_by_a_few_relays(before: int, here: int) -> None:
-    """Spark's shuffle has a thread for each pair of partitions: of 64 and 64 that is 4,096 threads and 20,000 files."""
-    relays = wide(before, here).relays(1)
-    links = relays * (before + here) or before * here
-    assert links <= max(MOST_LINKS, 2 * max(before, here), max(before, here) * min(before, here) / 4)
-    assert relays == 0 or (before * here > MOST_LINKS and links < before * here / 2)
-
-
-def test_relays_need_slots_and_are_stages_of_their_own_in_spark() -> None:
-    layout = wide(1, 64, 64, 2)
-    assert [layout.relays(level) for level in range(4)] == [0, 0, 4, 0]
-    assert layout.tasks == 1 + 64 + 64 + 2 + 4
-    assert [len(stage) for stage in layout.all_stages] == [1, 64, 0, 64, 2]

@@ -11,8 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.engine.protocol.bundle import (
-    BUFFER_BYTES,
-    NUDGE,
     Barrier,
     Events,
     Header,
@@ -20,11 +18,9 @@ from penstock.engine.protocol.bundle import (
     Unpacker,
     pack,
     pack_sign,
-    read_checked,
     read_header,
     read_sign,
 )
-from penstock.errors import EngineError
 
 small = st.integers(0, 2**16 - 1)
 large = st.integers(0, 2**32 - 1)
@@ -60,13 +56,6 @@ def test_markers_and_barriers_are_told_apart(header: Header, kind: type[Marker |
     assert read_header(packed) == header
     assert read_sign(packed) == kind(number)
     assert type(read_sign(packed)) is kind
-
-
-def test_a_nudge_is_no_bundle_that_anyone_packs() -> None:
-    assert len(NUDGE) >= BUFFER_BYTES  # it fills a buffer, whatever is in it
-    with pytest.raises(EngineError, match="checksum"):
-        read_checked(NUDGE)
-    assert pack(Header(0, 0, 0, 0, 0), Events([], [], []))
 
 
 @pytest.mark.parametrize("sent", [Tweet("storm"), {"text": "storm"}, {"text": "storm", "language": "en"}])

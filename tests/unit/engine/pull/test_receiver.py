@@ -9,9 +9,9 @@ import pytest
 
 from penstock.engine.plan.program import MicroBatch
 from penstock.engine.protocol.bundle import Header
-from penstock.engine.protocol.messages import OperatorRouting, Routing
+from penstock.engine.protocol.messages import Address, OperatorRouting, Routing
 from penstock.engine.pull import receiver as module
-from penstock.engine.pull.post import Address, RoomNote
+from penstock.engine.pull.post import RoomNote
 from penstock.engine.pull.receiver import Rooms, rooms_of
 from penstock.topology import Topology
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.protocol.bundle import NUDGE, Unpacker
+from penstock.engine.protocol.bundle import Unpacker
 from penstock.engine.worker.inbox import Inbox
 from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters
@@ -46,15 +46,9 @@ def test_bundles_come_out_in_order_and_are_counted_by_sender(tools: Any, inbox_o
     assert (inbox.waiting, inbox.empty(), counters.dropped) == (0, True, {})
 
 
-def test_nudges_are_passed_over(tools: Any, inbox_of: Any) -> None:
-    inbox, counters = inbox_of(NUDGE, tools.bundle(["a"]), NUDGE, NUDGE)
-    assert all_of(inbox) == ["a"]
-    assert counters.received == {"tweets": 1}
-
-
 def test_several_bundles_may_come_in_one_batch(tools: Any) -> None:
     counters = ReplicaCounters()
-    inbox = Inbox([tools.Batch([tools.bundle(["a"]), NUDGE, tools.bundle(["b"])])], counters, SENDERS, 1 << 20)
+    inbox = Inbox([tools.Batch([tools.bundle(["a"]), tools.bundle(["b"])])], counters, SENDERS, 1 << 20)
     inbox.start()
     assert all_of(inbox) == ["a", "b"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.engine.protocol.bundle import HASH, NUDGE, Barrier, Header, Marker, Unpacker, read_header, read_sign
+from penstock.engine.protocol.bundle import HASH, Barrier, Header, Marker, Unpacker, read_header, read_sign
 from penstock.engine.protocol.messages import OperatorRouting, Routing
 from penstock.engine.worker.outbox import Outbox
 from penstock.errors import EngineError
@@ -49,7 +49,7 @@ def routing(table: Table) -> Routing:
 
 
 def bundles(rows: Any) -> list[tuple[int, bytes]]:
-    return [(row["partition"], row["bundle"]) for batch in rows for row in batch.to_pylist() if row["bundle"] != NUDGE]
+    return [(row["partition"], row["bundle"]) for batch in rows for row in batch.to_pylist()]
 
 
 def emit(outbox: Outbox) -> None:
@@ -86,11 +86,11 @@ def test_markers_go_before_the_first_events_of_all_wires(tools: Tools) -> None:
     assert all(read_header(bundle).events for _, bundle in again)  # once
 
 
-def test_markers_leave_without_events_and_with_nudges(tools: Tools) -> None:
+def test_markers_leave_without_events(tools: Tools) -> None:
     outbox = outbox_of(tools)
     assert outbox.rows(routing(Table(1, BEFORE))) == []
-    (rows,) = outbox.rows(routing(Table(2, AFTER, before=BEFORE)))
-    assert [(row["partition"], row["bundle"] != NUDGE) for row in rows.to_pylist()] == [(0, True), (0, False)]
+    ((partition, bundle),) = bundles(outbox.rows(routing(Table(2, AFTER, before=BEFORE))))
+    assert (partition, read_sign(bundle)) == (0, Marker(2))
 
 
 def test_a_barrier_goes_behind_markers_and_events_to_every_replica_active_or_not(tools: Tools) -> None:

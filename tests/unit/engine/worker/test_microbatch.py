@@ -31,7 +31,6 @@ def test_rows_of_a_data_frame_are_numbered_by_batch_partition_and_row(driver: Dr
     left = tools.left(*send_rows(program, 5, 12, batches))
     assert left.ids == ["12-5-0", "12-5-1", "12-5-2"]
     assert left.events == [{"v": 1}, {"v": 2}, {"v": 3}]
-    assert left.nudged == []
     assert all(before <= born <= time.time() for row in left.bundles for born in row.born)
     tools.until(lambda: (one := driver.latest("events", 5)) and one.processed == 3)
 

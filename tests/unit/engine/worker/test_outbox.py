@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.engine.plan.layout import lay_out
 from penstock.engine.plan.program import MicroBatch, Program
-from penstock.engine.protocol.bundle import NUDGE
+from penstock.engine.protocol.bundle import read_header
 from penstock.engine.protocol.messages import OperatorRouting, Routing, Used, Utilisations
 from penstock.engine.worker.outbox import Outbox
 from penstock.engine.worker.wire import BUNDLE_EVENTS
@@ -245,22 +245,26 @@ def test_a_key_function_that_raises_names_operator_error_and_event(tools: Tools)
     assert str(caught.value) == expected
 
 
-# ── nudges and counters ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── rows and counters ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(("realtime", "nudged"), [(True, [3, 3, 5, 5]), (False, [])])
-def test_in_real_time_every_partition_gets_nudges_behind_its_bundles_to_an_even_number(
-    tools: Tools, realtime: bool, nudged: list[int]
-) -> None:
-    program = tools.program_of(chain(), microbatch=None if realtime else MicroBatch(0, "events"))
+def test_what_leaves_together_is_one_batch_of_rows_a_bundle_in_each(tools: Tools) -> None:
+    program = tools.program_of(chain())
     outbox = outbox_of(program)
     for number in range(2 * BUNDLE_EVENTS + 20):
         outbox.add_one(str(number), 0.0, number)
     (rows,) = outbox.rows(routing_of(program, second=(3, 5)))
-    assert tools.left(rows).nudged == nudged
-    bundles = rows.column(1).to_pylist()
-    assert len(bundles) == 4 + len(nudged)  # two for each replica
-    assert NUDGE not in bundles[:4]
+    assert rows.column(0).to_pylist() == [3, 3, 5, 5]
+    assert len(tools.left(rows).events) == 2 * BUNDLE_EVENTS + 20
+
+
+def test_where_lines_lead_to_replicas_nothing_is_left_for_spark(tools: Tools) -> None:
+    program, sent = tools.program_of(chain()), list[tuple[int, bytes]]()
+    outbox = outbox_of(program)
+    outbox.lines = SimpleNamespace(send=sent.extend)  # type: ignore[assignment]
+    outbox.add_one("1", 0.0, "x")
+    assert outbox.rows(routing_of(program, second=(3,))) == []
+    assert [(partition, read_header(bundle).events) for partition, bundle in sent] == [(3, 1)]
 
 
 def test_nothing_leaves_when_nothing_was_emitted_and_nothing_leaves_twice(tools: Tools) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.engine.protocol.bundle import NUDGE, Events, Header, pack
+from penstock.engine.protocol.bundle import Events, Header, pack
 from penstock.engine.worker import wire
 
 from ..conftest import left, program_of
@@ -20,7 +20,7 @@ MB = 1 << 20
 
 
 def bundles_of(rows: list[Any]) -> list[bytes]:
-    return [row["bundle"] for batch in rows for row in batch.to_pylist() if row["bundle"] != NUDGE]
+    return [row["bundle"] for batch in rows for row in batch.to_pylist()]
 
 
 def test_bundles_of_large_events_are_bounded_in_bytes(tools: Tools) -> None:
@@ -33,7 +33,6 @@ def test_bundles_of_large_events_are_bounded_in_bytes(tools: Tools) -> None:
     assert max(len(bundle) for bundle in bundles_of(rows)) <= MB
     assert max(batch.nbytes for batch in rows) <= 5 * MB
     assert tools.left(rows).ids == [str(n) for n in range(200)]
-    assert tools.left(rows).nudged == [0]  # once, behind the last
 
 
 def test_an_event_larger_than_a_bundle_travels_alone(tools: Tools) -> None:

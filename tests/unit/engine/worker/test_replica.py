@@ -12,13 +12,13 @@ import msgspec
 import pytest
 
 from penstock.engine.plan.program import MicroBatch
-from penstock.engine.protocol.bundle import NUDGE, Barrier, Events, Header, pack, pack_sign
+from penstock.engine.protocol.bundle import Barrier, Events, Header, pack, pack_sign
 from penstock.engine.protocol.messages import OperatorRouting, Routing
 from penstock.engine.worker import lifecycle
 from penstock.engine.worker.agent import agent_for
 from penstock.engine.worker.lifecycle import close_all
+from penstock.engine.worker.microbatch import pass_by
 from penstock.engine.worker.replica import OperatorReplica
-from penstock.engine.worker.stage import pass_by
 from penstock.errors import EngineError
 from penstock.topology import Context, To, Topology
 
@@ -194,7 +194,6 @@ def test_real_time_follows_the_routing_in_force_and_micro_batch_that_of_its_prog
         tools.until(lambda: agent_for(program).routing.version == 5)  # noqa: B023
         left = tools.left(*replica.run([tools.Batch([tools.bundle([1])])]))
         assert [row.partition for row in left.bundles] == [partition]
-        assert left.nudged == [2] * realtime
 
 
 def test_bundles_that_skip_a_stage_are_handed_on_untouched(tools: Tools) -> None:
@@ -205,13 +204,11 @@ def test_bundles_that_skip_a_stage_are_handed_on_untouched(tools: Tools) -> None
     topology.operator("end", len, inputs=[third, first])
     program = tools.program_of(topology)
     packed = pack(Header(2, 0, 4, 1, 2), Events(["0", "1"], [0.0, 0.0], ["a", "b"]))
-    batch = tools.Batch([packed, NUDGE])
-    over_second = list(pass_by(program, 2, [batch, tools.Batch([NUDGE])]))
-    assert len(over_second) == 1  # nudges alone are not handed on
-    assert [row["partition"] for row in over_second[0].to_pylist()] == [2, 2]  # the way past stage 3, and a nudge
-    over_third = list(pass_by(program, 3, over_second))
-    rows = over_third[0].to_pylist()
-    assert [(row["partition"], row["bundle"]) for row in rows] == [(1, packed), (1, NUDGE)]
+    over_second = list(pass_by(program, 2, [tools.Batch([packed]), tools.Batch([])]))
+    assert len(over_second) == 1
+    assert [row["partition"] for row in over_second[0].to_pylist()] == [2]  # the way past stage 3
+    (over_third,) = pass_by(program, 3, over_second)
+    assert [(row["partition"], row["bundle"]) for row in over_third.to_pylist()] == [(1, packed)]
 
 
 def test_barriers_that_skip_a_stage_keep_their_place(tools: Tools) -> None:
@@ -222,9 +219,4 @@ def test_barriers_that_skip_a_stage_keep_their_place(tools: Tools) -> None:
     header = Header(1, 0, 3, 1, 0)
     sent = [pack(Header(1, 0, 3, 1, 1), Events(["0"], [0.0], ["a"])), pack_sign(header, Barrier(4))]
     (passed,) = pass_by(tools.program_of(topology), 2, [tools.Batch(sent)])
-    assert [(row["partition"], row["bundle"]) for row in passed.to_pylist()] == [
-        (1, sent[0]),
-        (1, sent[1]),
-        (1, NUDGE),
-        (1, NUDGE),
-    ]
+    assert [(row["partition"], row["bundle"]) for row in passed.to_pylist()] == [(1, sent[0]), (1, sent[1])]

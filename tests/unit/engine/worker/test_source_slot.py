@@ -256,4 +256,3 @@ def test_a_barrier_is_what_it_says(tools: Tools, start: Any) -> None:
         (0, 0, 1, 0),
         (0, 0, 1, 1),
     ]
-    assert left.nudged == [0, 1]
