@@ -184,8 +184,8 @@ CASES = {
     ),
     "a setting without a value": ((*TWITTER, "--conf", "fast"), "--conf: must be KEY=VALUE; got 'fast'"),
     "a setting that real-time mode needs otherwise": (
-        (*TWITTER, "--conf", "spark.sql.adaptive.enabled=true"),
-        "Spark settings: spark.sql.adaptive.enabled must be false; got true",
+        (*TWITTER, "--conf", "spark.python.udf.pipelined.enabled=false"),
+        "Spark settings: spark.python.udf.pipelined.enabled must be true; got false",
     ),
     "workers of no cluster": ((*TWITTER, "--workers", "2"), "--workers needs --cluster local or spark://HOST:PORT"),
     "unknown cluster": (
