@@ -62,6 +62,11 @@ def run(
     exchange: Annotated[
         str, typer.Option(help="How events get from replica to replica: direct, or shuffle (through Spark).")
     ] = "direct",
+    encrypt: Annotated[
+        bool | None,
+        typer.Option(help="TLS among driver and replicas; by default where the driver is not on loopback."),
+    ] = None,
+    ports: Annotated[str | None, typer.Option(help="Ports for all that the run listens on, as 40000-40100.")] = None,
     conf: Annotated[list[str] | None, typer.Option(help="A Spark setting, as KEY=VALUE; may be repeated.")] = None,
     properties_file: Annotated[Path | None, typer.Option(help="Spark settings, a key and a value on a line.")] = None,
     checkpoint_every: Annotated[float, typer.Option(help="Seconds from checkpoint to checkpoint.")] = 10.0,
@@ -115,6 +120,8 @@ def run(
                 t_out_s=t_out,
                 q_size=q_size,
                 exchange=exchange,
+                encrypt=encrypt,
+                ports=ports,
                 checkpoint_every_s=checkpoint_every,
                 folder=folder,
                 checkpoints=checkpoints,
