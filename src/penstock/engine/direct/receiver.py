@@ -52,7 +52,7 @@ class _Line:
                 return False
             self.inbound += data
             taken += len(data)
-            if len(data) < at_once:  # most likely all; if not, the selector says so
+            if not self.encrypted:  # else small records may be many, and each comes alone
                 return True
         return True
 
