@@ -4,10 +4,10 @@
     python benchmarks/engine.py --pull      # also pull beside shuffle, at 5, 200 and 2,000 events/s and the most
 
 A chain of four trivial Python operators, pool 4, 2 active each: events straight from replica to replica (direct; and
-under TLS, encrypted), or through Spark's streaming shuffle in real-time mode (shuffle), and as one plain query with the same four functions in
-`mapInArrow` and a `repartition` between them. Rounds alternate between the systems, so that what else
-the machine does falls on all alike. Micro-batch mode is there to read what only Spark's connectors read, not to be
-fast, and is not measured.
+under TLS, encrypted), or through Spark's streaming shuffle in real-time mode (shuffle), and as one plain query with
+the same four functions in `mapInArrow` and a `repartition` between them. Rounds alternate between the systems, so that
+what else the machine does falls on all alike. Micro-batch mode is there to read what only Spark's connectors read, not
+to be fast, and is not measured.
 """
 
 from __future__ import annotations

@@ -52,7 +52,11 @@ class Post:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._secret = secret
         self.socket = socket.socket(family, socket.SOCK_DGRAM)
-        bound(lambda port: self.socket.bind((host, port)), host, ports)
+        try:
+            bound(lambda port: self.socket.bind((host, port)), host, ports)
+        except BaseException:
+            self.socket.close()
+            raise
         self.socket.setblocking(False)
         self.address: Address = (host, self.socket.getsockname()[1])
 

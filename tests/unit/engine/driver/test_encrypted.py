@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import socket
 import ssl
+import tempfile
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -141,10 +144,13 @@ def test_what_counts_as_this_machine(host: str, loopback: bool) -> None:
     assert is_loopback(host or "no such host") is loopback
 
 
-def test_no_key_is_shown_or_left_in_a_file(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_no_key_is_shown_or_left_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: bool) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    if not in_memory:
+        monkeypatch.delattr(os, "memfd_create", raising=False)
     made = make_credential()
-    client_side(made)
+    assert client_side(made).cert_store_stats()["x509"] == 1
     assert "PRIVATE" not in repr(made)
     assert list(tmp_path.iterdir()) == []
 
