@@ -3,10 +3,10 @@
     python benchmarks/engine.py --rounds 3 --json engine.json
     python benchmarks/engine.py --pull      # also pull beside shuffle, at 5, 200 and 2,000 events/s and the most
 
-A chain of four trivial Python operators, pool 4, 2 active each, and as one plain query with the same four functions in
-`mapInArrow` and a `repartition` between them. Rounds alternate between the systems, so that what else the machine does
-falls on both alike. Micro-batch mode is there to read what only Spark's connectors read, not to be fast, and is not
-measured.
+A chain of four trivial Python operators, pool 4, 2 active each, also under TLS (encrypted), and as one plain query with
+the same four functions in `mapInArrow` and a `repartition` between them. Rounds alternate between the systems, so that
+what else the machine does falls on all alike. Micro-batch mode is there to read what only Spark's connectors read, not
+to be fast, and is not measured.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rich.table import Table
 from rounds import Figures, Scenario, measure, play, write
 
 SCENARIOS = Path(__file__).with_name("engine_scenarios.py")
-SYSTEMS = ("penstock", "plain")
+SYSTEMS = ("penstock", "encrypted", "plain")
 BINDINGS = ("shuffle", "pull")  # early, and late
 RATES = ("5", "200", "2000")
 EVENTS = "600000"

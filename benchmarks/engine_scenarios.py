@@ -73,6 +73,10 @@ def private_bytes(process: psutil.Process) -> int:
         return 0
 
 
+def _options(system: str) -> RunOptions:
+    return RunOptions(encrypt=system == "encrypted")
+
+
 def latency(system: str, rate: str = str(RATE), grouping: str | None = None) -> dict[str, float]:
     """End-to-end latency at a steady rate after a warm-up, and what it costs."""
     events_per_s = float(rate)
@@ -80,7 +84,7 @@ def latency(system: str, rate: str = str(RATE), grouping: str | None = None) -> 
         return _plain_latency(events_per_s)
     source = numbers(events_per_s, WARM_UP_S + MEASURE_S + 60)
     topology, replicas = chain(POOL, grouping=grouping), dict.fromkeys(OPERATORS, ACTIVE)
-    run = Run(topology, source, replicas=replicas)
+    run = Run(topology, source, replicas=replicas, options=_options(system))
     with run:
         time.sleep(WARM_UP_S)
         before, cpu = run.fresh_counters().latency, cpu_s()
@@ -169,7 +173,7 @@ def rate(system: str, count: str = "600000", grouping: str | None = None) -> dic
     _file_of_events(folder / "in", events, 1)
     source = FileSource(folder / "in" / "000.jsonl")
     topology, replicas = chain(POOL, grouping=grouping), dict.fromkeys(OPERATORS, ACTIVE)
-    run = Run(topology, source, replicas=replicas)
+    run = Run(topology, source, replicas=replicas, options=_options(system))
     seen: list[tuple[float, int]] = []
     with run:
         while not run.wait(0.1):

@@ -86,16 +86,18 @@ def located(run: Run) -> dict[ReplicaId, ReplicaPlace] | None:
 def test_a_topology_with_everything(collected_in: Path) -> None:
     """Split, replicate, filter, union, a stream that skips a level, a class, typed events, a key, some thousand events.
 
-    Checkpoints go by, and for a while nobody hears the driver: events flow with the last routing. None is lost, none
-    comes twice, and all is counted.
+    All of it under TLS. Checkpoints go by, and for a while nobody hears the driver: events flow with the last routing.
+    None is lost, none comes twice, and all is counted.
     """
     topology = Topology("everything", pool=2)
     split = topology.operator("split", parity, inputs=topology.source("numbers"), outputs=("even", "odd"))
     squares = topology.operator("squares", Squarer(), inputs=split["even"])
     few = topology.operator("few", small, inputs=squares, grouping="load_balancing")
     topology.operator("end", CollectSink(collected_in), inputs=[few, split["odd"]], grouping="fields", key="n")
-    options = RunOptions(checkpoint_every_s=1)
+    options = RunOptions(checkpoint_every_s=1, encrypt=True, ports="20000-29999")
     with Run(topology, numbers(3000, 300, 90), replicas={"squares": 2, "end": 2}, options=options) as run:
+        assert run._driver is not None
+        driver = run._driver._address
         places = until(lambda: located(run))
         until(lambda: run.checkpoint_status().committed >= 4, run.checkpoint_status)
         until(lambda: run.counters().sources["numbers"] > 1600)  # some are not small
@@ -119,6 +121,8 @@ def test_a_topology_with_everything(collected_in: Path) -> None:
     assert operators["end"].total.processed == len(got) == counters.latency.count
     assert all(one.backlog == 0 and one.total.busy_s > 0 for one in operators.values())
     assert counters.restarts == 0
+    assert driver.credential is not None
+    assert 20_000 <= driver.port < 30_000
     assert set(places) == {(name, replica) for name in topology.operators for replica in (0, 1)}
     assert {key: place.executor for key, place in places.items()} == dict.fromkeys(places, "driver")
 

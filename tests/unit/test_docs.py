@@ -146,7 +146,8 @@ def test_the_options_in_a_page_are_those_of_the_command_line(page: str) -> None:
     commands = get_command(app).commands  # type: ignore[attr-defined]
     nested = [one for command in commands.values() for one in getattr(command, "commands", {}).values()]
     several = [*commands.values(), *nested]
-    known = {option for command in several for parameter in command.params for option in parameter.opts}
+    parameters = [parameter for command in several for parameter in command.params]
+    known = {option for one in parameters for option in (*one.opts, *one.secondary_opts)}
     others = r"spark-submit --[a-z-]+|`python [^`]+`"  # options of Spark's, and of benchmarks and experiments
     text = re.sub(others, "", (ROOT / page).read_text())
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))

@@ -65,6 +65,11 @@ def run(
         str | None, typer.Option(help="local: on Spark workers of its own, which come and go; or spark://HOST:PORT.")
     ] = None,
     workers: Annotated[str | None, typer.Option(help="With --cluster: how many, as 4 or 2..8.")] = None,
+    encrypt: Annotated[
+        bool | None,
+        typer.Option(help="TLS among driver and replicas; by default where the driver is not on loopback."),
+    ] = None,
+    ports: Annotated[str | None, typer.Option(help="Ports for all that the run listens on, as 40000-40100.")] = None,
     conf: Annotated[list[str] | None, typer.Option(help="A Spark setting, as KEY=VALUE; may be repeated.")] = None,
     properties_file: Annotated[Path | None, typer.Option(help="Spark settings, a key and a value on a line.")] = None,
     checkpoint_every: Annotated[float, typer.Option(help="Seconds from checkpoint to checkpoint.")] = 10.0,
@@ -154,7 +159,7 @@ def _options(chosen: Chosen, folder: Path) -> RunOptions:
         checkpoint_every_s=chosen["checkpoint_every"],
         folder=folder,
         spark=given.parse_settings(chosen["conf"], chosen["properties_file"]),
-        **{name: chosen[name] for name in ("q_size", "checkpoints")},
+        **{name: chosen[name] for name in ("q_size", "checkpoints", "encrypt", "ports")},
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.common.checks import is_whole
+from penstock.engine.protocol.ports import Ports, parse_ports
 from penstock.errors import InputError
 
 MODES = ("realtime", "microbatch")
@@ -21,6 +22,8 @@ class RunOptions:
     mode: str = "realtime"
     t_out_s: float | None = None  # drop events older than this, end to end
     q_size: int | None = None  # drop events that find this many waiting at their operator
+    encrypt: bool | None = None  # TLS between driver and replicas, and from replica to replica; None: off loopback
+    ports: str | None = None  # for all that the run listens on, as 40000-40100; None: any
     queue_bytes: int = 64 << 20  # what may wait at a replica; senders stand still when it is full
     checkpoint_every_s: float = 10.0  # what is done again after a crash, at most, and as long as a checkpoint takes
     checkpoint_timeout_s: float = 120.0  # a checkpoint that takes longer is given up; the next one covers it, too
@@ -41,6 +44,10 @@ class RunOptions:
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise InputError(f"mode must be one of {', '.join(MODES)}; got {self.mode!r}")
+        if self.encrypt not in (None, True, False):
+            raise InputError(f"encrypt must be True, False or None; got {self.encrypt!r}")
+        if self.ports is not None:
+            parse_ports(self.ports)
         times = ("t_out_s", "report_every_s", "start_timeout_s", "slots_within_s", "handover_timeout_s")
         for name in (*times, "checkpoint_timeout_s"):
             value = getattr(self, name)
@@ -61,6 +68,11 @@ class RunOptions:
             value = getattr(self, name)
             if value is not None and not is_whole(value, least):
                 raise InputError(f"{name} must be at least {least}; got {value!r}")
+
+    @property
+    def port_range(self) -> Ports | None:
+        """The ports that the run may listen on, if not any."""
+        return None if self.ports is None else parse_ports(self.ports)
 
     @property
     def realtime(self) -> bool:

@@ -6,7 +6,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from types import SimpleNamespace
 from typing import Any
@@ -45,6 +45,7 @@ from penstock.engine.protocol.messages import (
     TablesQuery,
 )
 from penstock.engine.protocol.progress import Progress
+from penstock.engine.protocol.tls import Credential
 from penstock.engine.worker import agent as agents
 from penstock.engine.worker import lifecycle
 from penstock.engine.worker.agent import Agent
@@ -172,8 +173,9 @@ def program_of(
 class Driver:
     """The driver's end of the control channel, and everything it has heard."""
 
-    def __init__(self) -> None:
+    def __init__(self, credential: Credential | None = None) -> None:
         self.run = secrets.token_hex(4)
+        self.credential = credential
         self.server = ControlServer(self.run)
         self.secret = self.server.secret
         self.heard: list[Reports] = []
@@ -183,7 +185,7 @@ class Driver:
         self.restores: dict[str, Restore] = {}  # the state of each operator
         self.gone: list[AtWork] = []  # what processes that are lost were at
         self.silent: list[AtWork] = []  # and those that said nothing any more
-        self.port = self.server.start("127.0.0.1", self)
+        self.port = self.server.start("127.0.0.1", self, credential)
         self.agents: list[Agent] = []
 
     def hear(self, reports: Reports) -> list[OnlineNews]:
@@ -210,8 +212,8 @@ class Driver:
         said = [one for reports in list(self.heard) for one in reports.done]
         return [one for one in said if (one.operator, one.replica) == (operator, replica)]
 
-    def address(self, *, secret: bytes | None = None, report_every_s: float = 60.0) -> DriverAddress:
-        return DriverAddress("127.0.0.1", self.port, self.secret if secret is None else secret, report_every_s)
+    def address(self, **changed: Any) -> DriverAddress:
+        return replace(DriverAddress("127.0.0.1", self.port, self.secret, 60.0, self.credential), **changed)
 
     def agent(self, **address: Any) -> Agent:
         """A replica process's end of the channel, in this process."""
@@ -245,11 +247,11 @@ class Driver:
 
 
 @pytest.fixture
-def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
-    """A driver; when the test is over it ends, and so do all threads that the test started."""
+def driver(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Driver]:
+    """A driver, with a parameter one that has this credential; when the test is over it and all its threads end."""
     monkeypatch.setattr(agents, "RETRY_S", 0.01)
     before = set(threading.enumerate())  # a thread of another test must not fail all that come after it
-    driver = Driver()
+    driver = Driver(getattr(request, "param", None))
     yield driver
     driver.stop()
     lifecycle.close_all()

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from penstock.engine.driver.credential import make_credential
 from penstock.engine.protocol.messages import Notice, OperatorRouting, Report, Routing
 from penstock.engine.protocol.progress import Phase, Progress, ShiftState
 from penstock.engine.worker.role import Role
@@ -13,6 +14,7 @@ from penstock.metrics.counters import ReplicaCounters
 from penstock.topology import Context, Topology
 
 POOL = 4  # of the operators of these topologies
+CREDENTIAL = make_credential()  # of a run whose connections are encrypted
 
 
 def app(run: Any, *, outputs: tuple[str, ...] = ("out",), **operator: Any) -> Topology:

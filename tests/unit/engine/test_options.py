@@ -32,6 +32,9 @@ def test_nothing_is_dropped_by_default() -> None:
         ({"q_size": 0}, "q_size must be at least 1; got 0"),
         ({"queue_bytes": 1000}, "queue_bytes must be at least 1048576; got 1000"),
         ({"source_slots": 0}, "source_slots must be at least 1; got 0"),
+        ({"encrypt": "yes"}, "encrypt must be True, False or None; got 'yes'"),
+        ({"ports": "40000"}, "ports must be two of 1 to 65535, as 40000-40100; got '40000'"),
+        ({"ports": "0-70000"}, "ports must be two of 1 to 65535, as 40000-40100; got '0-70000'"),
         ({"retries": -1}, "retries must be at least 0; got -1"),
     ],
 )
@@ -42,7 +45,14 @@ def test_a_broken_rule_names_option_and_value(given: dict[str, Any], message: st
 
 
 @pytest.mark.parametrize(
-    "given", [{"mode": "microbatch"}, {"t_out_s": 0.1, "q_size": 1}, {"retries": 0}, {"checkpoint_every_s": 1}]
+    "given",
+    [
+        {"mode": "microbatch"},
+        {"t_out_s": 0.1, "q_size": 1},
+        {"retries": 0},
+        {"checkpoint_every_s": 1},
+        {"ports": "1-1", "encrypt": False},
+    ],
 )
 def test_the_least_allowed_values(given: dict[str, Any]) -> None:
     options = RunOptions(**given)

@@ -7,12 +7,14 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 import msgspec
 
 from penstock.engine.direct.greeting import CHALLENGE_BYTES, PROOF_BYTES, Addressee, Greeting
 from penstock.engine.plan.program import Program
 from penstock.engine.protocol.messages import LENGTH, Address, proof
+from penstock.engine.protocol.tls import connect, shake_hands
 from penstock.errors import EngineError
 from penstock.topology import ReplicaId
 
@@ -22,6 +24,8 @@ LOOK_EVERY_S = 0.02  # for them, and whether it is known why a connection broke
 BROKEN_S = 5.0  # after which a broken connection is a fault of its own: before that, Spark says whose it is
 
 Places = Callable[[], Mapping[ReplicaId, Address]]
+A = TypeVar("A")
+T = TypeVar("T")
 
 
 class _Over(Exception):  # noqa: N818 - no error
@@ -61,31 +65,48 @@ class Lines:
             line = self._lines.get(partition) or self._connect(partition)
             view = memoryview(data)
             while view:
-                try:
-                    view = view[line.send(view) :]
-                except TimeoutError:
-                    self._check()
+                view = view[self._patiently(line.send, view) :]
         except OSError as error:
             self._broke(partition, error)
 
     def _connect(self, partition: int) -> socket.socket:
         operator, replica = self._receiver(partition)
-        line = socket.create_connection(self._place(operator, replica), timeout=BROKEN_S)
+        line = connect(self._place(operator, replica), BROKEN_S, self._program.driver.credential)
         try:
             line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            secret, challenge = self._program.driver.secret, secrets.token_bytes(CHALLENGE_BYTES)
-            answer = proof(secret, b"sender", _exactly(line, CHALLENGE_BYTES))
-            to = Addressee(self._program.run, self._program.generation, operator, replica)
-            greeting = msgspec.msgpack.encode(Greeting(to, answer, challenge))
-            line.sendall(LENGTH.pack(len(greeting)) + greeting)
-            if not hmac.compare_digest(_exactly(line, PROOF_BYTES), proof(secret, b"receiver", challenge)):
-                raise ConnectionError("it does not hold the run's secret")
+            line.settimeout(LOOK_S)
+            self._patiently(shake_hands, line)
+            self._greet(line, Addressee(self._program.run, self._program.generation, operator, replica))
         except BaseException:
             line.close()
             raise
-        line.settimeout(LOOK_S)
         self._lines[partition] = line
         return line
+
+    def _greet(self, line: socket.socket, to: Addressee) -> None:
+        secret, challenge = self._program.driver.secret, secrets.token_bytes(CHALLENGE_BYTES)
+        answer = proof(secret, b"sender", self._exactly(line, CHALLENGE_BYTES))
+        greeting = msgspec.msgpack.encode(Greeting(to, answer, challenge))
+        line.sendall(LENGTH.pack(len(greeting)) + greeting)
+        if not hmac.compare_digest(self._exactly(line, PROOF_BYTES), proof(secret, b"receiver", challenge)):
+            raise ConnectionError("it does not hold the run's secret")
+
+    def _exactly(self, line: socket.socket, count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            more = self._patiently(line.recv, count - len(data))
+            if not more:
+                raise ConnectionError("it hung up")
+            data += more
+        return data
+
+    def _patiently(self, call: Callable[[A], T], value: A) -> T:
+        """Do it again with the same until it gets on: a receiver whose inbox is full takes nothing for a while."""
+        while True:
+            try:
+                return call(value)
+            except TimeoutError:
+                self._check()
 
     def _receiver(self, partition: int) -> ReplicaId:
         receiver = self._program.layout.stages[-1][partition].id
@@ -119,15 +140,5 @@ class Lines:
         if partition in self._lines:
             raise EngineError(f"the connection to {receiver} broke: {told}") from error
         raise EngineError(
-            f"{receiver} cannot be reached: {told}; workers must be able to connect to each other by TCP, at any port"
+            f"{receiver} cannot be reached: {told}; workers must be able to connect to each other by TCP"
         ) from error
-
-
-def _exactly(line: socket.socket, count: int) -> bytes:
-    data = b""
-    while len(data) < count:
-        more = line.recv(count - len(data))
-        if not more:
-            raise ConnectionError("it hung up")
-        data += more
-    return data

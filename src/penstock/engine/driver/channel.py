@@ -7,6 +7,7 @@ import contextlib
 import hmac
 import logging
 import secrets
+import ssl
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
@@ -28,6 +29,8 @@ from penstock.engine.protocol.messages import (
     proof,
     upward,
 )
+from penstock.engine.protocol.ports import Ports, bound
+from penstock.engine.protocol.tls import Credential, server_side
 from penstock.errors import EngineError, PenstockError
 
 log = logging.getLogger(__name__)
@@ -80,14 +83,18 @@ class ControlServer:
         self._port = 0
         self._complaints: dict[bool, set[str]] = {True: set(), False: set()}  # of those let in, and of strangers
         self._paused = False
-        self._error: OSError | None = None
+        self._error: Exception | None = None
+        self._tls: ssl.SSLContext | None = None
 
-    def start(self, host: str, listener: Listener) -> int:
-        """Listen; the port."""
+    def start(
+        self, host: str, listener: Listener, credential: Credential | None = None, ports: Ports | None = None
+    ) -> int:
+        """Listen, with a credential under TLS; the port."""
         self._listener, self._loop = listener, asyncio.new_event_loop()
+        self._tls = None if credential is None else server_side(credential)
         ready = threading.Event()
         serving = threading.Thread(
-            target=self._serve, args=(self._loop, host, ready), name="penstock-control", daemon=True
+            target=self._serve, args=(self._loop, host, ports, ready), name="penstock-control", daemon=True
         )
         serving.start()
         ready.wait()
@@ -130,14 +137,25 @@ class ControlServer:
 
     def _hang_up(self) -> None:
         for writer in self._connections:
-            writer.close()
+            self._close(writer)
 
-    def _serve(self, loop: asyncio.AbstractEventLoop, host: str, ready: threading.Event) -> None:
+    def _close(self, writer: asyncio.StreamWriter) -> None:
+        """Hang up; a farewell of TLS would wait for the other end's."""
+        if self._tls is None:
+            writer.close()
+        else:
+            writer.transport.abort()
+
+    def _serve(self, loop: asyncio.AbstractEventLoop, host: str, ports: Ports | None, ready: threading.Event) -> None:
         asyncio.set_event_loop(loop)
+
+        def serve_at(port: int) -> asyncio.Server:
+            return loop.run_until_complete(asyncio.start_server(self._converse, host, port, backlog=1024))
+
         try:
-            server = loop.run_until_complete(asyncio.start_server(self._converse, host, 0, backlog=1024))
+            server = bound(serve_at, host, ports)
             self._port = server.sockets[0].getsockname()[1]
-        except OSError as error:
+        except (OSError, EngineError) as error:
             self._error = error
             loop.close()
             return
@@ -180,9 +198,10 @@ class ControlServer:
             writer.write(data)
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._connections.add(writer)
         try:
             async with asyncio.timeout(HANDSHAKE_TIMEOUT_S):
+                await self._encrypt(writer)
+                self._connections.add(writer)
                 await self._shake_hands(reader, writer)
             self._writers[writer], self._heard[writer] = -1, self._looks
             for notice in list(self._latest.values()):
@@ -200,7 +219,7 @@ class ControlServer:
             self._connections.discard(writer)
             self._writers.pop(writer, None)
             self._heard.pop(writer, None)
-            writer.close()
+            self._close(writer)
             if (last := self._at_work.pop(writer, None)) is not None:
                 self._listener.lost(last)
 
@@ -212,6 +231,14 @@ class ControlServer:
             said.add(error)
         peer = writer.get_extra_info("peername")
         (log.warning if new else log.debug)("control channel: hung up on %s: %s", peer, error)
+
+    async def _encrypt(self, writer: asyncio.StreamWriter) -> None:
+        """Here, and not as the server accepts: what goes wrong is heard of."""
+        if self._tls is not None:
+            try:
+                await writer.start_tls(self._tls)
+            except ssl.SSLError as error:
+                raise PermissionError(f"no TLS with the run's certificate: {error.reason}") from error
 
     async def _shake_hands(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._paused:

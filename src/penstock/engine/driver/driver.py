@@ -16,6 +16,7 @@ from penstock.engine.driver.catching_up import CatchingUp
 from penstock.engine.driver.causes import Cause, Kind
 from penstock.engine.driver.channel import ControlServer
 from penstock.engine.driver.checkpoints import Checkpoints, CheckpointStatus
+from penstock.engine.driver.credential import is_loopback, make_credential
 from penstock.engine.driver.faults import Faults
 from penstock.engine.driver.handovers import Handovers
 from penstock.engine.driver.jumps import JumpListeners
@@ -82,9 +83,14 @@ class Driver:
         self._catching_up = CatchingUp(whole, self._caught_up, self.checkpoints.soon)
         self.ready_within_s, self.log_file = job.options.start_timeout_s, job.folder / "spark.log"
         self.work: Work = self._shifts() if job.options.realtime else self._microbatches()
-        host = _host_of(job.spark)
-        port = server.start(host, self)
-        self.attempts.address = DriverAddress(host, port, server.secret, job.options.report_every_s)
+        self.attempts.address = self._listen(server, _host_of(job.spark))
+
+    def _listen(self, server: ControlServer, host: str) -> DriverAddress:
+        options = self._job.options
+        encrypt = not is_loopback(host) if options.encrypt is None else options.encrypt
+        credential = make_credential() if encrypt else None
+        port = server.start(host, self, credential, options.port_range)
+        return DriverAddress(host, port, server.secret, options.report_every_s, credential, options.port_range)
 
     # ── life ────────────────────────────────────────────────────────────────────────────────────────────────────────
 

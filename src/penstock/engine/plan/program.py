@@ -13,6 +13,8 @@ import cloudpickle
 from penstock.common.storage import Storage, storage_at
 from penstock.engine.plan.layout import Layout
 from penstock.engine.protocol.messages import OperatorRouting, Routing, Utilisations
+from penstock.engine.protocol.ports import Ports
+from penstock.engine.protocol.tls import Credential
 from penstock.grouping.names import WITH_STATE
 from penstock.grouping.online_shuffle import OnlineShuffleOptions
 from penstock.sources.base import Source
@@ -45,12 +47,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class DriverAddress:
-    """How a replica reaches the driver."""
+    """How a replica reaches the driver, and is reached by others."""
 
     host: str
     port: int
-    secret: bytes
+    secret: bytes = field(repr=False)
     report_every_s: float
+    credential: Credential | None = None  # with one, all of it is TLS
+    ports: Ports | None = None  # of which it takes one to listen on
 
 
 @dataclass(frozen=True)

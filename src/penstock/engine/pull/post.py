@@ -14,6 +14,7 @@ import socket
 import msgspec
 
 from penstock.engine.protocol.messages import Address
+from penstock.engine.protocol.ports import Ports, bound
 from penstock.grouping import Room
 from penstock.topology import ReplicaId
 
@@ -46,11 +47,15 @@ class RoomNote(msgspec.Struct, array_like=True, frozen=True):
 class Post:
     """One process's end. Any thread may send; one receives."""
 
-    def __init__(self, host: str, secret: bytes) -> None:
+    def __init__(self, host: str, secret: bytes, ports: Ports | None = None) -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._secret = secret
         self.socket = socket.socket(family, socket.SOCK_DGRAM)
-        self.socket.bind((host, 0))
+        try:
+            bound(lambda port: self.socket.bind((host, port)), host, ports)
+        except BaseException:
+            self.socket.close()
+            raise
         self.socket.setblocking(False)
         self.address: Address = (host, self.socket.getsockname()[1])
 

@@ -54,6 +54,7 @@ from penstock.engine.protocol.messages import (
     proof,
 )
 from penstock.engine.protocol.progress import Progress, not_heard
+from penstock.engine.protocol.tls import connect, received, shake_hands
 from penstock.engine.pull.post import Post
 from penstock.engine.worker.lifecycle import close_all
 from penstock.engine.worker.role import Role
@@ -64,6 +65,8 @@ from penstock.topology import ReplicaId
 log = logging.getLogger(__name__)
 
 RETRY_S = 0.5
+CONNECT_S = 5.0
+READ_BYTES = 1 << 16
 ANSWER_TIMEOUT_S = 30.0
 KEPT_ROLES = 64
 QUIET_REPORTS = 4  # of so many one is sent while nothing changes,
@@ -139,7 +142,7 @@ class Agent:
         """By which replicas tell each other of room; made when it is first needed, once the driver has been heard."""
         with self._answered:
             if self._post is None:
-                self._post = Post(self._here, self.driver.secret)
+                self._post = Post(self._here, self.driver.secret, self.driver.ports)
                 self.wake()
             return self._post
 
@@ -170,7 +173,7 @@ class Agent:
         if not self.wait_for_routing(ANSWER_TIMEOUT_S):
             raise TimeoutError(f"the driver was not heard within {ANSWER_TIMEOUT_S:g} s")
         me = Addressee(program.run, program.generation, name, replica)
-        return Listener(self._here, self.driver.secret, me)
+        return Listener(self._here, self.driver, me)
 
     def lines(self, program: Program, over: Callable[[], bool]) -> Lines:
         """Connections to whomever a replica of this process sends to."""
@@ -195,7 +198,9 @@ class Agent:
     def _serve(self) -> None:
         while not (self.progress.closing or self._retired):  # after that, there is nobody to come back to
             try:
-                with socket.create_connection((self.driver.host, self.driver.port), timeout=5) as connection:
+                address = self.driver.host, self.driver.port
+                with connect(address, CONNECT_S, self.driver.credential) as connection:
+                    shake_hands(connection)
                     self._here = connection.getsockname()[0]
                     self._shake_hands(connection)
                     self._connection = connection
@@ -329,11 +334,16 @@ class Agent:
 
     def _receive(self, connection: socket.socket) -> Any:
         while (message := self._next_message()) is None:
-            self._read(connection)
+            self._take_in(connection.recv(READ_BYTES))
         return message
 
     def _read(self, connection: socket.socket) -> None:
-        data = connection.recv(1 << 16)
+        with self._sending:  # a connection under TLS is not for two threads at once
+            data = received(connection, READ_BYTES)
+        if data is not None:
+            self._take_in(data)
+
+    def _take_in(self, data: bytes) -> None:
         if not data:
             raise EOFError("the driver closed the channel")
         self._inbound += data

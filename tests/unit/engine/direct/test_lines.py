@@ -1,10 +1,13 @@
-"""Bundles straight from replica to replica, over loopback: order, secrets, who is slow, who is gone."""
+"""Bundles straight from replica to replica, over loopback, plain and under TLS: order, secrets, who is slow or gone."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
+import ssl
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
@@ -15,26 +18,33 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.engine.direct import sender
+from penstock.engine.direct import receiver, sender
 from penstock.engine.direct.greeting import Addressee, Greeting
 from penstock.engine.direct.receiver import Listener
 from penstock.engine.direct.sender import Lines
+from penstock.engine.driver.credential import make_credential
 from penstock.engine.plan.layout import full_layout
-from penstock.engine.plan.program import Program
+from penstock.engine.plan.program import DriverAddress, Program
 from penstock.engine.protocol.messages import LENGTH, Address
+from penstock.engine.protocol.ports import Ports
+from penstock.engine.protocol.tls import Credential, client_side
 from penstock.errors import EngineError
 from penstock.topology import ReplicaId, Topology
+
+from ..made import CREDENTIAL
 
 Tools = SimpleNamespace
 SECRET = b"s" * 32
 GENERATION = 3
+PLAIN = DriverAddress("127.0.0.1", 1, SECRET, 60.0)
+TLS = replace(PLAIN, credential=CREDENTIAL)
 
 
 class Receiver:
     """A replica that listens: what has come, and what went wrong."""
 
-    def __init__(self, replica: int = 0, generation: int = GENERATION, secret: bytes = SECRET) -> None:
-        self.listener = Listener("127.0.0.1", secret, Addressee("run", generation, "op", replica))
+    def __init__(self, replica: int = 0, driver: DriverAddress = PLAIN) -> None:
+        self.listener = Listener("127.0.0.1", driver, Addressee("run", GENERATION, "op", replica))
         self.came: list[bytes] = []
         self.faults: list[BaseException] = []
         self.open = threading.Event()  # it takes what comes
@@ -51,12 +61,16 @@ class World:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.receivers = [Receiver(0), Receiver(1)]
+        self.receivers = [Receiver(0, program.driver), Receiver(1, program.driver)]
         self.places: dict[ReplicaId, Address] = {
             ("op", number): one.listener.address for number, one in enumerate(self.receivers)
         }
         self.over = False
         self._made: list[Lines] = []
+
+    @property
+    def encrypted(self) -> bool:
+        return self.program.driver.credential is not None
 
     def lines(self, **changed: object) -> Lines:
         program = replace(self.program, **changed)  # type: ignore[arg-type]
@@ -72,16 +86,16 @@ class World:
             one.listener.close()
 
 
-def program(tools: Tools) -> Program:
+def program(tools: Tools, driver: DriverAddress = PLAIN) -> Program:
     topology = Topology("app", pool=2)
     topology.operator("op", len, inputs=topology.source("events"))
     made: Program = tools.program_of(topology, generation=GENERATION, layout=full_layout(topology))
-    return replace(made, driver=replace(made.driver, secret=SECRET))
+    return replace(made, driver=driver)
 
 
-@pytest.fixture
-def world(tools: Tools) -> Iterator[World]:
-    world = World(program(tools))
+@pytest.fixture(params=[PLAIN, TLS], ids=["plain", "tls"])
+def world(tools: Tools, request: pytest.FixtureRequest) -> Iterator[World]:
+    world = World(program(tools, request.param))
     yield world
     world.close()
 
@@ -145,7 +159,7 @@ def test_a_broken_connection_ends_the_attempt_and_names_the_receiver(
     lines.send([(1, b"arrives")])
     tools.until(lambda: world.receivers[1].came)
     world.receivers[1].listener.close()
-    with pytest.raises(EngineError, match=r"the connection to op/1 broke: \w*(Reset|Pipe)Error"):
+    with pytest.raises(EngineError, match=r"the connection to op/1 broke: (\w*(Reset|Pipe)|SSLEOF)Error"):
         _send_for_ever(lines)
 
 
@@ -191,9 +205,9 @@ def test_neither_side_talks_to_who_does_not_know_the_secret(world: World, tools:
     stranger = world.lines(driver=replace(world.program.driver, secret=b"t" * 32))
     with pytest.raises(EngineError, match="op/0 cannot be reached: ConnectionError: it hung up"):
         stranger.send([(0, b"forged")])
-    impostor = _impostor()
-    world.places["op", 0] = impostor
-    with pytest.raises(EngineError, match="op/0 cannot be reached: ConnectionError: it does not hold the run's secret"):
+    world.places["op", 0] = _impostor()
+    refused = "SSLError: .*WRONG_VERSION" if world.encrypted else "ConnectionError: it does not hold the run's secret"
+    with pytest.raises(EngineError, match=f"op/0 cannot be reached: {refused}"):
         world.lines().send([(0, b"secret")])
     assert world.receivers[0].came == []
 
@@ -204,7 +218,7 @@ def _impostor() -> Address:
 
     def serve() -> None:
         connection, _ = server.accept()
-        with server, connection:
+        with server, connection, contextlib.suppress(OSError):
             connection.sendall(bytes(32))
             connection.recv(4096)
             connection.sendall(bytes(32))
@@ -234,6 +248,9 @@ def test_no_bytes_are_taken_for_a_bundle(world: World, tools: Tools, data: bytes
     before = len(one.came)
     with contextlib.suppress(OSError), socket.create_connection(one.listener.address) as stranger:
         stranger.sendall(data)
+    if world.encrypted:  # and also one who holds the certificate, but not the secret
+        with contextlib.suppress(OSError), _stranger(one.listener.address, CREDENTIAL) as stranger:
+            stranger.sendall(data)
     lines = world.lines()
     lines.send([(0, b"ours")])
     tools.until(lambda: len(one.came) > before)
@@ -247,7 +264,7 @@ def test_what_goes_wrong_with_a_bundle_is_told(tools: Tools) -> None:
         raise ValueError(f"broken: {bundle!r}")
 
     faults: list[BaseException] = []
-    listener = Listener("127.0.0.1", SECRET, Addressee("run", GENERATION, "op", 0))
+    listener = Listener("127.0.0.1", PLAIN, Addressee("run", GENERATION, "op", 0))
     listener.start(fail, faults.append)
     lines = Lines(program(tools), lambda: {("op", 0): listener.address}, lambda: False)
     lines.send([(0, b"x")])
@@ -268,7 +285,7 @@ def test_a_listener_that_closes_leaves_no_thread(tools: Tools) -> None:
 
 def test_a_listener_that_was_never_started_keeps_no_socket() -> None:
     """Where something went wrong between making and start, its port stayed open as long as the process."""
-    listener = Listener("127.0.0.1", SECRET, Addressee("run", GENERATION, "op", 0))
+    listener = Listener("127.0.0.1", PLAIN, Addressee("run", GENERATION, "op", 0))
     listener.close()
     assert [one.fileno() for one in (listener._server, listener._wake, listener._woken)] == [-1, -1, -1]
     with pytest.raises(ConnectionRefusedError):
@@ -289,5 +306,155 @@ def test_a_listener_that_cannot_be_made_keeps_no_socket(monkeypatch: pytest.Monk
     monkeypatch.setattr(socket, "create_server", noted)
     monkeypatch.setattr(socket, "socketpair", refused)
     with pytest.raises(OSError, match="too many open files"):
-        Listener("127.0.0.1", SECRET, Addressee("run", GENERATION, "op", 0))
+        Listener("127.0.0.1", PLAIN, Addressee("run", GENERATION, "op", 0))
     assert made[0].fileno() == -1
+
+
+# ── TLS ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def encrypted(tools: Tools) -> Iterator[World]:
+    world = World(program(tools, TLS))
+    yield world
+    world.close()
+
+
+def _stranger(address: Address, credential: Credential) -> socket.socket:
+    return client_side(credential).wrap_socket(socket.create_connection(address, timeout=10))
+
+
+def test_what_is_sent_cannot_be_read_on_its_way(encrypted: World, tools: Tools) -> None:
+    tapped = _tap(encrypted, tools)
+    encrypted.lines().send([(0, b"confidential" * 100)])
+    tools.until(lambda: encrypted.receivers[0].came)
+    assert len(tapped) > 1200
+    assert b"confidential" not in tapped
+    assert b"run" not in tapped
+
+
+def _tap(world: World, tools: Tools) -> bytearray:
+    """Someone on the way to the first replica, who passes on and keeps what both say."""
+    server, heard = socket.create_server(("127.0.0.1", 0)), bytearray()
+    real, world.places["op", 0] = world.places["op", 0], server.getsockname()
+
+    def serve() -> None:
+        here, _ = server.accept()
+        there = socket.create_connection(real)
+        with server, here, there:
+            back = threading.Thread(target=pass_on, args=(there, here))
+            back.start()
+            pass_on(here, there)
+            there.shutdown(socket.SHUT_RDWR)
+            back.join()
+
+    def pass_on(come: socket.socket, go: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := come.recv(1 << 16):
+                heard.extend(data)
+                go.sendall(data)
+
+    threading.Thread(target=serve, daemon=True).start()
+    return heard
+
+
+def test_another_runs_certificate_is_refused_by_both_ends(encrypted: World, impatient: None) -> None:
+    other = replace(TLS, credential=make_credential())
+    with pytest.raises(EngineError, match="op/0 cannot be reached: SSLCertVerificationError: "):
+        encrypted.lines(driver=other).send([(0, b"forged")])
+    gullible = client_side(other.credential)
+    gullible.verify_mode = ssl.CERT_NONE
+    plain = socket.create_connection(encrypted.places["op", 0], timeout=10)
+    with gullible.wrap_socket(plain) as line, pytest.raises(ssl.SSLError, match="unknown ca"):
+        line.recv(32)
+    assert encrypted.receivers[0].came == []
+
+
+def test_a_plain_stranger_is_hung_up_on_and_the_log_says_so_once(
+    encrypted: World, tools: Tools, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(20):
+        with socket.create_connection(encrypted.places["op", 0], timeout=10) as stranger:
+            stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            with contextlib.suppress(ConnectionResetError):
+                while stranger.recv(4096):
+                    pass
+    encrypted.lines().send([(0, b"ours")])
+    tools.until(lambda: encrypted.receivers[0].came)
+    warned = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+    assert len(warned) == 1
+    assert "hung up on a stranger" in warned[0]
+
+
+def test_one_who_is_slow_to_shake_hands_holds_nobody_up(encrypted: World, tools: Tools) -> None:
+    """One thread reads for all: it never waits for one of them. Who is slow is let in all the same."""
+    to, hello = encrypted.places["op", 0], _client_hello()
+    with contextlib.ExitStack() as stack:
+        slow = [stack.enter_context(socket.create_connection(to, timeout=10)) for _ in range(10)]
+        for number, one in enumerate(slow):
+            one.sendall(hello[: 1 + number * 20])
+        encrypted.lines().send([(0, b"ours")])
+        tools.until(lambda: encrypted.receivers[0].came)
+        for number, one in enumerate(slow):
+            one.sendall(hello[1 + number * 20 :])
+            assert one.recv(1) == b"\x16"  # the answer: a message of a handshake
+
+
+def _client_hello() -> bytes:
+    out = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        client_side(CREDENTIAL).wrap_bio(ssl.MemoryBIO(), out).do_handshake()
+    return out.read()
+
+
+def test_who_never_says_anything_is_hung_up_on_when_another_comes(
+    world: World, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They stayed for as long as the attempt did, each with an open file."""
+    monkeypatch.setattr(receiver, "STRANGER_S", 0.05)
+    ours = world.lines()
+    ours.send([(0, b"first")])
+    tools.until(lambda: world.receivers[0].came)
+    with socket.create_connection(world.places["op", 0], timeout=10) as silent:
+        assert world.encrypted or len(silent.recv(32)) == 32
+        time.sleep(0.2)
+        with socket.create_connection(world.places["op", 0]):
+            assert silent.recv(1) == b""
+    ours.send([(0, b"second")])  # who has proven that it may send stays
+    tools.until(lambda: world.receivers[0].came == [b"first", b"second"])
+
+
+def test_a_receiver_that_is_busy_as_a_sender_calls_is_waited_for(world: World, tools: Tools, impatient: None) -> None:
+    """Its inbox was full for longer than 5 s just then: nobody answered the call, and the attempt ended."""
+    busy = world.receivers[0]
+    busy.open.clear()
+    world.lines().send([(0, b"first")])
+    late = threading.Thread(target=world.lines().send, args=([(0, b"second")],))
+    late.start()
+    late.join(3 * sender.BROKEN_S)
+    assert late.is_alive()
+    busy.open.set()
+    late.join(30)
+    tools.until(lambda: busy.came == [b"first", b"second"])
+
+
+# ── ports ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_replicas_listen_at_the_ports_that_they_are_given() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        first = taken.getsockname()[1]
+        ports = Ports(first, min(first + 20, 65_535))
+        made = [Receiver(number, replace(PLAIN, ports=ports)) for number in range(3)]
+        found = {one.listener.address[1] for one in made}
+        for one in made:
+            one.listener.close()
+    assert len(found) == 3
+    assert all(ports.first < port <= ports.last for port in found)
+
+
+def test_no_free_port_is_an_error_that_names_the_range() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(EngineError, match=rf"none of the ports {port}-{port} is free on 127\.0\.0\.1: each"):
+            Receiver(0, replace(PLAIN, ports=Ports(port, port)))

@@ -38,10 +38,11 @@ from penstock.state.handover import Table
 from penstock.state.segments import Segment
 from penstock.topology import Topology
 
-from ..made import progress, role, routing
+from ..made import CREDENTIAL, progress, role, routing
 
 Driver = Any
 Tools = SimpleNamespace
+pytestmark = pytest.mark.parametrize("driver", [None, CREDENTIAL], ids=["plain", "tls"], indirect=True)
 
 
 # ── routing down ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -291,6 +292,7 @@ def test_a_question_that_is_given_up_is_not_asked_any_more(
 
     driver.answer = refuse
     agent = driver.agent()
+    tools.until(lambda: driver.server.answered(0))
     with pytest.raises(TimeoutError, match=r"the driver did not answer within 0\.05 s: StartQuery"):
         agent.ask_start(StartQuery(0, "tweets", 0))
     tools.until(lambda: driver.server.answered(0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -10,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.engine.protocol.ports import Ports
 from penstock.engine.pull.post import Post, RoomNote
+from penstock.errors import EngineError
 from penstock.grouping import Room
 
 Tools = SimpleNamespace
@@ -60,3 +63,11 @@ def test_who_is_gone_is_no_trouble(posts: tuple[Post, Post]) -> None:
     for _ in range(3):
         here.send(NOTE, there.address)
     assert here.received() == []
+
+
+def test_notes_come_to_one_of_the_ports_that_are_given(posts: tuple[Post, Post]) -> None:
+    taken = posts[0].address[1]
+    with pytest.raises(EngineError, match=rf"none of the ports {taken}-{taken} is free on 127\.0\.0\.1"):
+        Post("127.0.0.1", SECRET, Ports(taken, taken))
+    with contextlib.closing(Post("127.0.0.1", SECRET, Ports(taken, min(taken + 20, 65_535)))) as one:
+        assert taken < one.address[1] <= taken + 20
