@@ -97,7 +97,7 @@ def test_a_topology_with_everything(collected_in: Path) -> None:
     options = RunOptions(checkpoint_every_s=1, encrypt=True, ports="20000-29999")
     with Run(topology, numbers(3000, 300, 90), replicas={"squares": 2, "end": 2}, options=options) as run:
         assert run._driver is not None
-        driver = run._driver._address
+        driver = run._driver.attempts.address
         places = until(lambda: located(run))
         until(lambda: run.checkpoint_status().committed >= 4, run.checkpoint_status)
         until(lambda: run.counters().sources["numbers"] > 1600)  # some are not small
