@@ -26,6 +26,7 @@ from penstock.common.wal import private_database, write_ahead
 from penstock.errors import InputError
 from penstock.metrics import schema
 from penstock.metrics.rows import (
+    CheckpointRow,
     DeciderRow,
     DecisionRow,
     FaultRow,
@@ -136,6 +137,7 @@ class Store:
             (schema.shadows, record.shadows),
             (schema.deciders, record.deciders),
             (schema.scores, record.scores),
+            (schema.checkpoints, record.checkpoints),
         )
         self._insert(run, parts)
 
@@ -228,6 +230,10 @@ class Store:
     def deciders(self, run: str) -> list[DeciderRow]:
         """Who decided in a run from when on, and why; nothing where nobody was in the shadow."""
         return self._kept(DeciderRow, schema.deciders, run)
+
+    def checkpoints(self, run: str) -> list[CheckpointRow]:
+        """How a run's checkpoints went, by interval; nothing where it made none."""
+        return self._kept(CheckpointRow, schema.checkpoints, run)
 
     def steering(self, run: str) -> list[SteeringRow]:
         """The orders that a run was given, in order."""

@@ -1,4 +1,4 @@
-"""A run at the end of one interval: every operator and what troubles it, the last decisions, workers, faults."""
+"""A run at the end of one interval: every operator and what troubles it, the last decisions, workers, checkpoints."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from penstock.ui.decided import decisions, refusals, scores_by_policy
 SHOWN = 12  # words of managers, faults, orders
 NEARLY_BUSY = 0.85
 BUSY_AT_POOL = 0.7
+OLD_INTERVALS = 5  # between checkpoints: as old as the last may be, as in the alert
 _CALM, _WARNING, _BAD = "calm", "warning", "bad"
 
 
@@ -88,9 +89,17 @@ def moment(store: Store, run: rows.RunRow, number: int, start_s: float) -> dict[
         "managers": _last(store, schema.managers, rows.ManagerRow, run.run, until_s, start_s),
         "pauses": _last(store, schema.pauses, rows.PauseRow, run.run, until_s, start_s),
         "faults": _last(store, schema.faults, rows.FaultRow, run.run, until_s, start_s),
+        "checkpoints": _checkpoints(store, run.run, number),
         "steering": _steering(store, run.run, until_s, start_s),
         "promise": _promise(store, run.run, number),
     }
+
+
+def _checkpoints(store: Store, run: str, number: int) -> dict[str, Any] | None:
+    """How checkpoints went at the end of the interval, and whether the last is too old; None where there are none."""
+    for row in _rows(store, rows.CheckpointRow, schema.checkpoints, run, number):
+        return {**asdict(row), "old": row.age_s > OLD_INTERVALS * row.every_s}
+    return None
 
 
 def _operators(

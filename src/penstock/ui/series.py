@@ -36,9 +36,12 @@ COLUMNS = (
     "too_few",
     "forecast_percent",  # how far off: the forecast, and the rate before
     "naive_percent",
+    "checkpoint_age_ms",  # of the last
+    "checkpoint_ms",  # how long it took
 )
 _UNKNOWN = (math.nan, math.nan, math.nan)
 _NO_SCORE = (None, None, None, None)
+_NO_CHECKPOINT = (None, None)
 Three = tuple[
     float, float, float
 ]  # of a forecast: one interval ahead, least, most; of a backlog: held, booked, outside
@@ -113,6 +116,7 @@ class RunSeries:
 
     def _add(self, found: Sequence[Any]) -> None:
         waits, late, scores = self._waits([row.number for row in found]), self._late(), self._scores()
+        checkpoints = self._checkpoints()
         self._expect(found[-1].number)
         if not self._numbers:
             self._start_s = found[0].time_s - found[0].interval_s
@@ -125,7 +129,7 @@ class RunSeries:
             rates = entered / length_s, left / length_s, *expected, dropped / length_s
             late_percent = 100 * late[number] / count if number in late and count else None
             seen = replicas, backlog, *waits.get(number, _UNKNOWN), *latency_ms, late_percent
-            values = (*rates, *seen, *scores.get(number, _NO_SCORE))
+            values = (*rates, *seen, *scores.get(number, _NO_SCORE), *checkpoints.get(number, _NO_CHECKPOINT))
             for column, value in zip(self._values.values(), values, strict=True):
                 column.append(math.nan if value is None else value)
 
@@ -160,6 +164,15 @@ class RunSeries:
         query = query.where(table.run == self._run, table.role == DECIDES)
         found = self._store.select(query if self.last is None else query.where(table.number >= self.last))
         return {number + 1: tuple(values) for number, *values in found}
+
+    def _checkpoints(self) -> dict[int, tuple[float | None, ...]]:
+        """How old the last checkpoint was, and how long it took, of intervals that are new."""
+        if not self._store.has(schema.checkpoints):
+            return {}
+        table = schema.checkpoints.c
+        query = sa.select(table.number, 1000 * table.age_s, 1000 * table.took_s).where(table.run == self._run)
+        found = self._store.select(query if self.last is None else query.where(table.number > self.last))
+        return {number: tuple(values) for number, *values in found}
 
     def _expect(self, last: int) -> None:
         """Note what forecasts made since then expect of sources, up to this interval's."""
