@@ -243,10 +243,13 @@ class Store:
         """Whether a store of its version has the table."""
         return self.version >= schema.SINCE.get(table, schema.OLDEST)
 
-    def select(self, query: sa.Select[Any]) -> Sequence[Any]:
-        """The rows that a query finds in the tables of `schema`: for who wants a part of a run, or sums over it."""
+    def select(self, query: sa.Select[Any], **values: object) -> Sequence[Any]:
+        """The rows that a query finds in the tables of `schema`: for who wants a part of a run, or sums over it.
+
+        A query that is asked often is made once, with `sa.bindparam` for what is given as `values`.
+        """
         with self._engine.connect() as connection:
-            return connection.execute(query).all()
+            return connection.execute(query, values).all()
 
     def _kept(self, row: Callable[..., Row], table: sa.Table, run: str, operator: str | None = None) -> list[Row]:
         """A run's rows of a table, in order; none in a store from before there was such a table."""
