@@ -1,9 +1,11 @@
 """How quick the dashboard is with a large run: first view, a point in time, an operator, an update.
 
     python benchmarks/dashboard.py [--intervals 10000] [--operators 50] [--store large.db]
+    python benchmarks/dashboard.py --viewers 5 [--seconds 60]
 
 The run is made, and kept where `--store` says. Times are of the whole request on loopback, the median of five after the
-first.
+first. With `--viewers`, an interval ends every second instead: what the serving process takes of a core with nobody,
+with so many viewers, and with one more that never reads; and when the others have an interval.
 """
 
 from __future__ import annotations
@@ -17,13 +19,20 @@ from contextlib import closing
 from pathlib import Path
 from statistics import median
 
+from dashboard_viewers import viewers_cost
+
 from penstock.metrics.rows import (
+    CheckpointRow,
     DecisionRow,
     ForecastRow,
     IntervalRecord,
     IntervalRow,
+    LateRow,
+    LimitRow,
     OperatorRow,
+    PromiseRow,
     RunRow,
+    ScoreRow,
     WaitingRow,
 )
 from penstock.metrics.store import Store
@@ -41,13 +50,18 @@ def main() -> None:
     parser.add_argument("--intervals", type=int, default=10_000)
     parser.add_argument("--operators", type=int, default=50)
     parser.add_argument("--store", type=Path)
+    parser.add_argument("--viewers", type=int, default=0)
+    parser.add_argument("--seconds", type=int, default=60)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         place = str(given.store or Path(folder) / "large.db")
         if not Path(place).exists():
             made = make(place, given.intervals, given.operators)
             print(f"made {given.intervals:,} intervals × {given.operators} operators in {made:.0f} s")
-        measure(place, given.intervals, given.operators)
+        if given.viewers:
+            viewers_cost(place, lambda one: next(records(one, one, given.operators)), given.viewers, given.seconds)
+        else:
+            measure(place, given.intervals, given.operators)
 
 
 def make(place: str, intervals: int, operators: int) -> float:
@@ -55,7 +69,8 @@ def make(place: str, intervals: int, operators: int) -> float:
     began_s = time.perf_counter()
     with closing(Store(place)) as store:
         started_at = "2026-01-01T00:00:00+00:00"
-        store.start_run(RunRow(run="large", topology="made", policy="psps", td_s=TD_S, started_at=started_at))
+        run = RunRow(run="large", topology="made", policy="psps", td_s=TD_S, started_at=started_at)
+        store.start_run(run, PromiseRow(late=0.01, target_ms=2000.0))
         for record in records(1, intervals, operators):
             store.write("large", record)
     return time.perf_counter() - began_s
@@ -76,6 +91,10 @@ def records(first: int, last: int, operators: int) -> Iterator[IntervalRecord]:
             waiting=tuple(
                 WaitingRow(number=number, operator=one.operator, held=0, booked=one.backlog, outside=0) for one in rows
             ),
+            limits=tuple(_limit(number, one) for one in rows[::10]),
+            lateness=(LateRow(number=number, late=number % 3),),
+            scores=(_score(number - 1, entered, rows),),
+            checkpoints=(_checkpoint(number),),
         )
 
 
@@ -125,6 +144,46 @@ def _decision(number: int, row: OperatorRow) -> DecisionRow:
     why = "expects 7,000 events of 2 ms each: 2.8 replicas"
     return DecisionRow(
         number=number, operator=row.operator, before=row.replicas, after=after, expected=7000.0, reason=why
+    )
+
+
+def _limit(number: int, row: OperatorRow) -> LimitRow:
+    return LimitRow(number=number, operator=row.operator, wanted=row.replicas + 1, told="scale-out waits for 30 s")
+
+
+def _score(number: int, entered: int, rows: list[OperatorRow]) -> ScoreRow:
+    replicas = {one.operator: one.replicas for one in rows}
+    return ScoreRow(
+        number=number,
+        policy="psps",
+        role="decides",
+        seconds=TD_S,
+        events=entered,
+        too_many=number % 3,
+        too_few=0,
+        late=0.0,
+        nothing_late=float(number % 5),
+        nothing_replicas=sum(replicas.values()),
+        runner_up=None,
+        runner_up_late=None,
+        runner_up_replicas=None,
+        forecast_error=0.05,
+        naive_error=0.08,
+        replicas=replicas,
+        needed=replicas,
+    )
+
+
+def _checkpoint(number: int) -> CheckpointRow:
+    return CheckpointRow(
+        number=number,
+        checkpoint=number // 2 + 1,
+        age_s=TD_S * (number % 2),
+        took_s=0.02,
+        size_bytes=4000,
+        committed=number // 2 + 1,
+        given_up=0,
+        every_s=2 * TD_S,
     )
 
 

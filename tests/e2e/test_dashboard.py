@@ -22,8 +22,8 @@ from penstock.ui.listen import Listen
 from penstock.ui.server import serving
 from penstock.ui.steer import Bridge
 
-from ..services import browser as chromium
 from ..services.tab import Tab
+from .shown import box, go_to, number, percent, tile
 
 MAKE = ["simulate", "twitter", "--trace", "rates.csv", "--duration", "600", "--td", "10", "--policy", "psps"]
 
@@ -44,42 +44,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 def url(store: Store) -> Iterator[str]:
     with serving(store, Listen(port=0)) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    if chromium.program() is None:
-        pytest.skip("Chromium is not installed")
-    with Tab(tmp_path_factory.mktemp("chromium")) as one:
-        yield one
-
-
-@pytest.fixture
-def tab(opened: Tab) -> Tab:
-    """An empty one, of the usual size: to start a browser takes longer than most of these tests."""
-    opened.do("Page.navigate", url="about:blank")
-    opened.until("location.href === 'about:blank'")
-    opened.look((1280, 900))
-    return opened
-
-
-def tile(tab: Tab, name: str) -> str:
-    return str(tab.value(f"document.querySelector('[data-tile=\"{name}\"] dd').textContent"))
-
-
-def box(tab: Tab, operator: str) -> list[str]:
-    """The texts in an operator's box."""
-    script = f"[...document.querySelectorAll('[data-name={operator}] text')].map((one) => one.textContent)"
-    found: list[str] = tab.value(script)
-    return found
-
-
-def number(value: float) -> str:
-    return f"{round(value, 1):,.1f}".removesuffix(".0")
-
-
-def percent(value: float | None) -> str:
-    return "–" if value is None else f"{round(value, 3):,.3f}".rstrip("0").rstrip(".") + " %"
 
 
 def check(tab: Tab, store: Store, run: str, at: int) -> None:
@@ -112,8 +76,7 @@ def test_the_page_shows_what_the_store_has_at_any_time(tab: Tab, url: str, store
     tab.press("ArrowLeft")
     tab.until(f"document.getElementById('when').textContent.startsWith('interval {numbers[-2]},')")
     check(tab, store, run, numbers[-2])
-    tab.value(f"(slider.value = {numbers[20]}, slider.dispatchEvent(new Event('input')))")
-    tab.until(f"document.getElementById('when').textContent.startsWith('interval {numbers[20]},')")
+    go_to(tab, numbers[20])
     check(tab, store, run, numbers[20])
     decisions = [one for one in store.decisions(run) if one.before != one.after and one.number <= numbers[20]]
     assert tab.value("document.querySelectorAll('#decisions tbody tr').length") == min(12, len(decisions))

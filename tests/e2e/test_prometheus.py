@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import re
 import time
 from pathlib import Path
@@ -29,23 +27,10 @@ def late(folder: Path) -> penstock.Elastic:
     topology = penstock.Topology("late", pool=2)
     topology.operator("slow", slow, inputs=topology.source("numbers"))
     source = penstock.TraceSource(penstock.constant(60, 3600), [{"n": 1}])
-    run = penstock.Run(topology, source)
+    run = penstock.Run(topology, source, options=penstock.RunOptions(checkpoint_every_s=1.0))
     store = folder / "metrics.db"
     policy = {"policy": "static:1", "forecaster": "last_value", "target_ms": 200.0}
     return penstock.Elastic(run, td_s=0.5, warm_up_s=0.5, store=store, ui="0", **policy)  # type: ignore[arg-type]
-
-
-def queries() -> list[str]:
-    """Those of the board, as Grafana would send them."""
-    board = json.loads((OPS / "grafana" / "penstock.json").read_text())
-    found = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
-    values = {"$job": "penstock", "$instance": ".*", "$__rate_interval": "1m"}
-    return [re.sub(r"\$\w+", lambda match: values[match[0]], one) for one in found]
-
-
-def has_data(reader: prometheus.Prometheus, query: str) -> bool:
-    values = [float(one["value"][1]) for one in reader.query(query)]
-    return bool(values) and not any(map(math.isnan, values))
 
 
 def test_a_real_prometheus_reads_a_run_that_is_late(tmp_path: Path) -> None:
@@ -55,8 +40,8 @@ def test_a_real_prometheus_reads_a_run_that_is_late(tmp_path: Path) -> None:
     with late(tmp_path) as live, prometheus.Prometheus(tmp_path, urlsplit(live.ui_url).netloc, rules) as reader:  # type: ignore[type-var]
         until(lambda: "PenstockLate" in reader.alerts())
         assert "PenstockRestarts" not in reader.alerts()
-        for query in queries():
-            until(lambda query=query: has_data(reader, query))  # type: ignore[misc]
+        for query in (query for queries in prometheus.board().values() for query in queries):
+            until(lambda query=query: prometheus.has_data(reader, query))  # type: ignore[misc]
         (share,) = reader.query("penstock_late_events_total / penstock_latency_seconds_count")
         assert float(share["value"][1]) > 0.01
         live.steer(penstock.Freeze())

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pytest
 from typer.testing import CliRunner
 
 import penstock
@@ -17,8 +15,8 @@ from penstock.cli.main import app
 from penstock.metrics.store import Store
 from tests.waiting import LONG_S, until
 
-from ..services import browser as chromium
 from ..services.tab import Tab
+from .shown import check_checkpoints
 
 
 def same(event: dict[str, int]) -> dict[str, int]:
@@ -35,16 +33,8 @@ def chain(folder: Path) -> penstock.Topology:
 def elastic(folder: Path) -> penstock.Elastic:
     """A run of an hour in that folder, new or carried on."""
     source = penstock.TraceSource(penstock.constant(50, 3600), [{"n": 1}])
-    run = penstock.Run(chain(folder), source, options=penstock.RunOptions(folder=folder))
+    run = penstock.Run(chain(folder), source, options=penstock.RunOptions(folder=folder, checkpoint_every_s=1.0))
     return penstock.Elastic(run, "static:1", td_s=0.5, warm_up_s=0.5, store=folder / "metrics.db", ui="0")
-
-
-@pytest.fixture
-def tab(tmp_path: Path) -> Iterator[Tab]:
-    if chromium.program() is None:
-        pytest.skip("Chromium is not installed")
-    with Tab(tmp_path) as one:
-        yield one
 
 
 def write(tab: Tab, selector: str, text: str) -> None:
@@ -95,6 +85,7 @@ def test_a_run_is_steered_while_it_goes_on_and_by_its_next_driver(tab: Tab, tmp_
     with elastic(folder) as live:
         until(lambda: live.loop_state.seen)
         steer_from_the_page(tab, live)
+        tab.until("Number(document.querySelector('#checkpoints td:nth-child(5)').textContent) > 1")
         assert ctl("show", folder) == "in force: first by hand: 3 replicas\n"
         assert "frozen" in ctl("freeze", folder, "--who", "Ben")
         live.steer(penstock.UsePolicy("static:2"))
@@ -110,6 +101,8 @@ def test_a_run_is_steered_while_it_goes_on_and_by_its_next_driver(tab: Tab, tmp_
     tab.until("document.getElementById('state').textContent === 'ended'")
     assert not (folder / "steer.json").exists()
     check_kept(folder, live.name)
+    with closing(Store(str(folder / "metrics.db"), must_exist=True)) as store:
+        check_checkpoints(tab, store, live.name)
     with elastic(folder) as again:
         until(lambda: again.loop_state.seen)
         assert again.steering.told == ("frozen", "first by hand: 3 replicas", "policy static:2", "td 1 s")

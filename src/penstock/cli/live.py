@@ -19,7 +19,7 @@ from rich.text import Text
 
 from penstock.control.step import LoopState
 from penstock.elastic import Elastic
-from penstock.metrics.counters import OperatorCounters, RunCounters
+from penstock.metrics.counters import CheckpointStatus, OperatorCounters, RunCounters
 from penstock.metrics.paper import PUBLISHED
 from penstock.metrics.rows import ManagerRow, WorkerRow
 
@@ -89,12 +89,27 @@ def _line(run: Elastic, last: RunCounters, now: RunCounters) -> str:
     text += f"  replicas {active}  backlog {sum(one.backlog for one in now.operators.values()):,}"
     if lag := sum(now.lag.values()):
         text += f"  outside {lag:,}"
-    if (last_one := run.run.checkpoint_status()).committed:
-        text += f"  checkpoint {last_one.committed} ({1000 * last_one.took_s:.0f} ms)"
+    text += _checkpoints(run.run.checkpoint_status())
     if run.loop is not None and (seen := run.loop.state.seen) is not None and seen.forecast is not None:
         text += "  forecast " + ", ".join(f"{rates[0]:,.0f}/s" for rates in seen.forecast.rates.values())
     workers = _workers(run)
     return text + workers + (f"  restarts {now.restarts}" if now.restarts else "")
+
+
+def _checkpoints(status: CheckpointStatus) -> str:
+    """The last one, and how many were given up; nothing where there are none.
+
+    >>> _checkpoints(CheckpointStatus(committed=12, took_s=0.08, age_s=4.2, given_up=1, every_s=10.0))
+    '  checkpoint 12 (80 ms, 4 s ago), 1 given up'
+    """
+    if status.every_s is None or not (status.committed or status.given_up):
+        return ""
+    last = (
+        f" {status.committed} ({1000 * status.took_s:.0f} ms, {status.age_s:.0f} s ago)"
+        if status.committed
+        else "s: none"
+    )
+    return f"  checkpoint{last}" + (f", {status.given_up} given up" if status.given_up else "")
 
 
 def _workers(run: Elastic) -> str:

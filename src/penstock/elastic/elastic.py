@@ -25,7 +25,7 @@ from penstock.engine.driver.faults import Fault
 from penstock.engine.run import Run
 from penstock.errors import EngineError, InputError
 from penstock.forecast.registry import check_for_loop
-from penstock.metrics.counters import RunCounters
+from penstock.metrics.counters import CheckpointStatus, RunCounters
 from penstock.metrics.interval import DEFAULT_TD_S
 from penstock.metrics.rows import PromiseRow, RunRow
 from penstock.metrics.scores import Scored
@@ -260,6 +260,10 @@ class Elastic:
         """What the run has done so far; after the end, in all."""
         return self._counters or self.run.counters()
 
+    def checkpoint_status(self) -> CheckpointStatus:
+        """How the run's checkpoints go."""
+        return self.run.checkpoint_status()
+
     @property
     def loop(self) -> Loop | None:
         """The control loop, once it has begun."""
@@ -288,7 +292,7 @@ class Elastic:
             "duration_s": round((self.ended_s or self.run.clock.now()) - self.started_s, 3),
             **found,
             "faults": [self._fault(one) for one in self.run.faults()],
-            "checkpoints": asdict(self.run.checkpoint_status()),
+            "checkpoints": asdict(self.checkpoint_status()),
             **({"workers": managed.summary()} if (managed := self._thread.managed) is not None else {}),
         }
 

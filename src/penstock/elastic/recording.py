@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from penstock.control.steering import Helm
 from penstock.elastic.summary import Played, draining_s
 from penstock.engine.run import Run
-from penstock.metrics.counters import RunCounters
+from penstock.metrics.counters import CheckpointStatus, RunCounters
 from penstock.metrics.recorder import Recorder
-from penstock.metrics.rows import FaultRow, IntervalRecord
+from penstock.metrics.rows import CheckpointRow, FaultRow, IntervalRecord
 from penstock.metrics.scores import Scored
 from penstock.metrics.store import Store
 from penstock.policy.base import Decision
@@ -46,7 +46,8 @@ class Recording:
         self.played.td_s = self._helm.planning.rules.td_s
         self.played.add(record.interval, record.decisions, self.fresh.draining_s)
         self._scored.policy = self._helm.steering.policy or self._policy
-        record = self._scored.after(replace(record, faults=self._new_faults()))
+        checkpoints = checkpoint_rows(record.interval.number, self._run.checkpoint_status())
+        record = self._scored.after(replace(record, faults=self._new_faults(), checkpoints=checkpoints))
         made = (Decision(one.operator, one.before, one.after, one.reason, one.expected) for one in record.decisions)
         self.decisions.extend(one for one in made if one.changed)
         if self.metrics is not None:
@@ -68,6 +69,28 @@ class Recording:
         new = [one for one in self._run.faults() if one.number > self._faults and (ended or one.seconds is not None)]
         self._faults = max((one.number for one in new), default=self._faults)
         return tuple(FaultRow(**asdict(one)) for one in new)
+
+
+def checkpoint_rows(number: int, status: CheckpointStatus) -> tuple[CheckpointRow, ...]:
+    """How checkpoints go, for the store; nothing where there are none.
+
+    >>> checkpoint_rows(7, CheckpointStatus())
+    ()
+    """
+    if status.every_s is None:
+        return ()
+    made = status.committed > 0
+    row = CheckpointRow(
+        number=number,
+        checkpoint=status.number if made else None,
+        age_s=status.age_s,
+        took_s=status.took_s if made else None,
+        size_bytes=status.size_bytes if made else None,
+        committed=status.committed,
+        given_up=status.given_up,
+        every_s=status.every_s,
+    )
+    return (row,)
 
 
 class FreshCounters:

@@ -15,7 +15,6 @@ from penstock.control.clock import SteadyClock
 from penstock.control.utilisation_feed import UtilisationFeed
 from penstock.engine.binding import AnySource, bind_sources, check_ends, check_operators
 from penstock.engine.driver.channel import ControlServer
-from penstock.engine.driver.checkpoints import CheckpointStatus
 from penstock.engine.driver.driver import Driver
 from penstock.engine.driver.faults import Fault
 from penstock.engine.driver.routing import RoutingTable
@@ -36,7 +35,7 @@ from penstock.engine.session import (
     slots_for,
 )
 from penstock.errors import EngineError
-from penstock.metrics.counters import RunCounters
+from penstock.metrics.counters import CheckpointStatus, RunCounters
 from penstock.metrics.utilisation import Utilisation
 from penstock.topology import ReplicaId, Topology
 
@@ -245,8 +244,8 @@ class Run:
         return self.counters()
 
     def checkpoint_status(self) -> CheckpointStatus:
-        """The last committed checkpoint, how long it took, and how many there were."""
-        return self._at_work.checkpoint_status
+        """The last committed checkpoint, its age, how long it took, and how many there were."""
+        return self._driver.checkpoint_status if self._driver is not None else CheckpointStatus()
 
     def watch_jumps(self, told: Callable[[Mapping[str, float]], None]) -> None:
         """Have this called when what enters jumps, with the rate since by source, from another thread."""

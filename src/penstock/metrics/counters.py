@@ -134,6 +134,20 @@ class OperatorCounters:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckpointStatus:
+    """How checkpoints go: the last committed, when that was, how long it took, and how many were given up."""
+
+    number: int = 0
+    took_s: float = 0.0
+    at_s: float = 0.0
+    committed: int = 0
+    given_up: int = 0
+    size_bytes: int = 0  # of its record and its segments of state
+    age_s: float = 0.0  # since it was committed; before the first, since they began
+    every_s: float | None = None  # as set; None where there are none: before the start, and in micro-batch mode
+
+
+@dataclass(frozen=True, slots=True)
 class RunCounters:
     """A whole run at one moment; operators in topological order."""
 

@@ -154,6 +154,23 @@ class FaultRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointRow:
+    """How checkpoints went at the end of an interval; there is none where a run makes none, as a simulation.
+
+    Of the last: its number, how long it took and what it wrote, all None before the first; counts are of the driver.
+    """
+
+    number: int
+    checkpoint: int | None
+    age_s: float  # since it was committed; before the first, since they began
+    took_s: float | None
+    size_bytes: int | None  # of its record and its segments of state
+    committed: int
+    given_up: int
+    every_s: float  # as set
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PromiseRow:
     """What a run was to keep to: at most this share of events takes longer than the target."""
 
@@ -260,6 +277,7 @@ class IntervalRecord:
     waiting: tuple[WaitingRow, ...] = ()
     lateness: tuple[LateRow, ...] = ()
     faults: tuple[FaultRow, ...] = ()  # that are over since the interval before
+    checkpoints: tuple[CheckpointRow, ...] = ()  # one, where there are any
     limits: tuple[LimitRow, ...] = ()
     shadows: tuple[ShadowRow, ...] = ()
     deciders: tuple[DeciderRow, ...] = ()

@@ -2,7 +2,7 @@
 
 Version 2 added the table `timetables`, version 3 `workers`, `managers` and `pauses`, version 4 `faults`, version 5
 `waiting`, version 6 `steering`, version 7 `promises` and `lateness`, version 8 `scores`, `limits`,
-`shadows` and `deciders`; the others stay as they were.
+`shadows` and `deciders`, version 9 `checkpoints`; the others stay as they were.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import sqlalchemy as sa
 
 from penstock.metrics.rows import (
+    CheckpointRow,
     DeciderRow,
     DecisionRow,
     FaultRow,
@@ -34,7 +35,7 @@ from penstock.metrics.rows import (
     WorkerRow,
 )
 
-VERSION = 8  # grows with every change of the tables
+VERSION = 9  # grows with every change of the tables
 OLDEST = 1  # that lacks nothing but whole tables, which can be added
 
 _TYPES: dict[type, sa.types.TypeEngine[Any]] = {
@@ -83,6 +84,7 @@ scores = _table("scores", ScoreRow, "number", "policy")
 limits = _table("limits", LimitRow, "number", "operator")
 shadows = _table("shadows", ShadowRow, "number", "policy", "operator")
 deciders = _table("deciders", DeciderRow, "number")
+checkpoints = _table("checkpoints", CheckpointRow, "number")
 
 SINCE = {  # the version that brought the table; the others were there from the beginning
     timetables: 2,
@@ -92,4 +94,5 @@ SINCE = {  # the version that brought the table; the others were there from the 
     steering: 6,
     **dict.fromkeys((promises, lateness), 7),
     **dict.fromkeys((scores, limits, shadows, deciders), 8),
+    checkpoints: 9,
 }

@@ -26,6 +26,7 @@ from penstock.common.wal import private_database, write_ahead
 from penstock.errors import InputError
 from penstock.metrics import schema
 from penstock.metrics.rows import (
+    CheckpointRow,
     DeciderRow,
     DecisionRow,
     FaultRow,
@@ -136,6 +137,7 @@ class Store:
             (schema.shadows, record.shadows),
             (schema.deciders, record.deciders),
             (schema.scores, record.scores),
+            (schema.checkpoints, record.checkpoints),
         )
         self._insert(run, parts)
 
@@ -229,6 +231,10 @@ class Store:
         """Who decided in a run from when on, and why; nothing where nobody was in the shadow."""
         return self._kept(DeciderRow, schema.deciders, run)
 
+    def checkpoints(self, run: str) -> list[CheckpointRow]:
+        """How a run's checkpoints went, by interval; nothing where it made none."""
+        return self._kept(CheckpointRow, schema.checkpoints, run)
+
     def steering(self, run: str) -> list[SteeringRow]:
         """The orders that a run was given, in order."""
         return self._kept(SteeringRow, schema.steering, run)
@@ -237,10 +243,13 @@ class Store:
         """Whether a store of its version has the table."""
         return self.version >= schema.SINCE.get(table, schema.OLDEST)
 
-    def select(self, query: sa.Select[Any]) -> Sequence[Any]:
-        """The rows that a query finds in the tables of `schema`: for who wants a part of a run, or sums over it."""
+    def select(self, query: sa.Select[Any], **values: object) -> Sequence[Any]:
+        """The rows that a query finds in the tables of `schema`: for who wants a part of a run, or sums over it.
+
+        A query that is asked often is made once, with `sa.bindparam` for what is given as `values`.
+        """
         with self._engine.connect() as connection:
-            return connection.execute(query).all()
+            return connection.execute(query, values).all()
 
     def _kept(self, row: Callable[..., Row], table: sa.Table, run: str, operator: str | None = None) -> list[Row]:
         """A run's rows of a table, in order; none in a store from before there was such a table."""

@@ -29,6 +29,7 @@ TABLES = (
     "faults",
     "scores",
     "deciders",
+    "checkpoints",
 )
 
 
@@ -49,6 +50,7 @@ class RunReport:
     faults: Sequence[rows.FaultRow] = ()
     scores: Sequence[rows.ScoreRow] = ()
     deciders: Sequence[rows.DeciderRow] = ()
+    checkpoints: Sequence[rows.CheckpointRow] = ()
     summary: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod

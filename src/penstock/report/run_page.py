@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from penstock.metrics.paper import PUBLISHED, SOURCE
-from penstock.metrics.rows import OperatorRow, WaitingRow
+from penstock.metrics.rows import CheckpointRow, OperatorRow, WaitingRow
 from penstock.report import draw
 from penstock.report.draw import BLUE, FAINT, GREEN, INK, PURPLE, VERMILLION
 from penstock.report.page import render
@@ -43,6 +43,7 @@ def run_page(report: RunReport) -> str:
         out=sum(row.after > row.before for row in report.changes),
         scores=by_policy(report),
         scores_plot=scores_plot,
+        checkpoints_plot=checkpoints_plot,
         notes=_notes(report),
         operators=_operators(report),
     )
@@ -130,6 +131,17 @@ def latency_plot(report: RunReport) -> Figure:
     if high / low > _LOG_FROM:
         draw.log_axis(axes, low / 1.5, high * (high / low) ** 0.15)
         axes.set_ylabel("ms, logarithmic")
+    return figure
+
+
+@draw.plot
+def checkpoints_plot(report: RunReport) -> Figure:
+    """How old the last checkpoint was at the end of each interval, and how long it had taken."""
+    figure, (axes,) = draw.rows([2.4])
+    found = rows_frame(CheckpointRow, report.checkpoints).set_index("number").reindex(report.over.index)
+    for name, colour, label in (("age_s", BLUE, "age of the last"), ("took_s", VERMILLION, "it took")):
+        draw.line(axes, found[name].astype(float).set_axis(report.over.end_s), color=colour, linewidth=1.5, label=label)
+    _finish(axes, report, "Checkpoints", "s")
     return figure
 
 

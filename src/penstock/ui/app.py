@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from penstock.metrics import schema
 from penstock.metrics.rows import RunRow
 from penstock.metrics.store import Store
 from penstock.ui.compare import side_by_side, totals_of
+from penstock.ui.decided import Lately
 from penstock.ui.guard import Guard
 from penstock.ui.moment import moment
 from penstock.ui.series import RunSeries, operator_series, replicas_over_time
@@ -50,9 +51,11 @@ class Dashboard:
         self._bridge = bridge
         self._exposition = exposition
         self._series: dict[str, RunSeries] = {}
-        self._looking = threading.Lock()
+        self._lately: dict[str, Lately] = {}  # of runs that somebody watches
+        self._looking = asyncio.Lock()  # one looks for all who watch; the others wait, and take no thread for it
         self._seen: dict[str, tuple[float, Seen]] = {}  # by run, and when that was
         self._last_update: tuple[object, bytes] = (None, b"")
+        self._last_moment: tuple[object, msgspec.Raw] = (None, msgspec.Raw())
         self.closing = False  # viewers are let go of
 
     def app(self, host: str) -> Starlette:
@@ -148,10 +151,9 @@ class Dashboard:
         """What is new, as server-sent events, until the run has ended."""
         said_s = time.monotonic()
         while not self.closing:
-            seen = self._glance(name)
-            last, finished_at = seen if seen is not None else await run_in_threadpool(self._look, name)
+            last, finished_at = self._glance(name) or await self._looked(name)
             if last is not None and last != after:
-                update = await run_in_threadpool(self._update, name, after, last)
+                update = await self._updated(name, after, last)
                 after, said_s = last, time.monotonic()
                 yield update
                 continue
@@ -170,24 +172,37 @@ class Dashboard:
         at_s, seen = self._seen.get(name, (-math.inf, None))
         return seen if time.monotonic() - at_s < LOOK_EVERY_S else None
 
-    def _look(self, name: str) -> Seen:
+    async def _looked(self, name: str) -> Seen:
         """The run's last interval, and when it ended if it has; asked of the store once for all who watch."""
-        with self._looking:
+        async with self._looking:
             if (seen := self._glance(name)) is None:
-                finished_at = self._run(name).finished_at  # first, so that nothing is missed in between
-                seen = self._series_of(name).refresh(), finished_at
+                seen = await run_in_threadpool(self._look, name)
                 self._seen[name] = time.monotonic(), seen
             return seen
 
-    def _update(self, name: str, after: int | None, last: int) -> bytes:
-        """What came after one interval, up to another; the same for all who watch."""
-        with self._looking:
+    def _look(self, name: str) -> Seen:
+        """As the store has it, in one question: it is asked four times a second."""
+        series = self._series_of(name)
+        found = self._store.select(_newest(), run=name)
+        last, finished_at = (found[0].last, found[0].finished_at) if found else (None, None)
+        return (last if last == series.last else series.refresh()), finished_at
+
+    async def _updated(self, name: str, after: int | None, last: int) -> bytes:
+        """What came after one interval, up to another; made once for all who have seen as much."""
+        async with self._looking:
             if self._last_update[0] != (name, after, last):
-                series = self._series_of(name)
-                shown = moment(self._store, self._run(name), last, series.start_s)
-                told = _event("interval", {"series": series.since(after), "moment": shown}, last)
-                self._last_update = (name, after, last), told
+                update = await run_in_threadpool(self._update, name, after, last)
+                self._last_update = (name, after, last), update
             return self._last_update[1]
+
+    def _update(self, name: str, after: int | None, last: int) -> bytes:
+        """The moment is the same for all who watch, however much they have seen."""
+        series = self._series_of(name)
+        if self._last_moment[0] != (name, last):
+            lately = self._lately.setdefault(name, Lately(self._store, name))
+            shown = moment(self._store, self._run(name), last, series.start_s, lately)
+            self._last_moment = (name, last), msgspec.Raw(msgspec.json.encode(shown))
+        return _event("interval", {"series": series.since(after), "moment": self._last_moment[1]}, last)
 
     async def _orders(self, request: Request) -> Response:
         """What is in force, and, with the token, one more order."""
@@ -223,7 +238,17 @@ class Dashboard:
         for old in [*self._series][:-MOST_RUNS_KEPT]:
             self._series.pop(old, None)
             self._seen.pop(old, None)
+            self._lately.pop(old, None)
         return found
+
+
+@cache
+def _newest() -> sa.Select[Any]:
+    """The number of a run's last interval, and when it ended."""
+    run: sa.BindParameter[str] = sa.bindparam("run")
+    newest = sa.select(sa.func.max(schema.intervals.c.number)).where(schema.intervals.c.run == run)
+    query = sa.select(newest.scalar_subquery().label("last"), schema.runs.c.finished_at)
+    return query.where(schema.runs.c.run == run)
 
 
 def _file(name: str) -> Callable[[Request], Any]:

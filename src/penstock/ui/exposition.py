@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 
 from penstock.control.steering import Steering
 from penstock.control.step import LoopState
-from penstock.metrics.counters import OperatorCounters, RunCounters
+from penstock.metrics.counters import CheckpointStatus, OperatorCounters, RunCounters
 from penstock.metrics.latency import LatencyHistogram
 from penstock.metrics.rows import IntervalRecord, PromiseRow
 from penstock.ui.score_metrics import ScoreMetrics
@@ -47,6 +47,9 @@ class LiveRun(Protocol):
 
     def counters(self) -> RunCounters:
         """What it has done so far."""
+
+    def checkpoint_status(self) -> CheckpointStatus:
+        """How its checkpoints go."""
 
 
 class RunMetrics(Collector):
@@ -108,6 +111,7 @@ class RunMetrics(Collector):
             yield from _replicas(counters)
             yield self._latency(counters.latency)
             yield from self._lateness(counters.latency)
+            yield from self._checkpoints(self._run.checkpoint_status())
             yield from self._loop(state)
             yield from self._last_interval()
             yield from self._scores.collect(self._counter)
@@ -155,6 +159,24 @@ class RunMetrics(Collector):
         yield _gauge("penstock_latency_target_seconds", "An event that takes longer is late.", [], target)
         about = "The share of events that may be late."
         yield _gauge("penstock_late_promise_ratio", about, [], [((), self._promise.late)])
+
+    def _checkpoints(self, status: CheckpointStatus) -> Iterator[Metric]:
+        """Nothing where there are none; of the last one nothing before the first."""
+        if status.every_s is None:
+            return
+        last = status.committed > 0
+        about = "Since the last checkpoint was committed; before the first, since they began."
+        yield _gauge("penstock_checkpoint_age_seconds", about, [], [((), status.age_s)])
+        about = "Time between checkpoints, as set."
+        yield _gauge("penstock_checkpoint_interval_seconds", about, [], [((), status.every_s)])
+        about = "From the barrier of the last checkpoint to its record."
+        yield _gauge("penstock_checkpoint_duration_seconds", about, [], [((), status.took_s)] if last else [])
+        about = "Of the last checkpoint: its record and its segments of state."
+        yield _gauge("penstock_checkpoint_size_bytes", about, [], [((), float(status.size_bytes))] if last else [])
+        about = "Checkpoints that were committed."
+        yield self._counter("penstock_checkpoints_committed", about, [], [((), status.committed)])
+        about = "Checkpoints that were given up."
+        yield self._counter("penstock_checkpoints_given_up", about, [], [((), status.given_up)])
 
     # ── from the loop ───────────────────────────────────────────────────────────────────────────────────────────────
 

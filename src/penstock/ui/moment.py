@@ -1,9 +1,10 @@
-"""A run at the end of one interval: every operator and what troubles it, the last decisions, workers, faults."""
+"""A run at the end of one interval: every operator and what troubles it, the last decisions, workers, checkpoints."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,11 +13,12 @@ from penstock.control.orders import parse_order
 from penstock.control.steering import after_all, in_words
 from penstock.metrics import rows, schema
 from penstock.metrics.store import Store
-from penstock.ui.decided import decisions, refusals, scores_by_policy
+from penstock.ui.decided import Lately
 
 SHOWN = 12  # words of managers, faults, orders
 NEARLY_BUSY = 0.85
 BUSY_AT_POOL = 0.7
+OLD_INTERVALS = 5  # between checkpoints: as old as the last may be, as in the alert
 _CALM, _WARNING, _BAD = "calm", "warning", "bad"
 
 
@@ -63,34 +65,45 @@ def latency_s(row: rows.OperatorRow, interval_s: float) -> float | None:
     return None if waits_s is None or row.execution_time_s is None else waits_s + row.execution_time_s
 
 
-def moment(store: Store, run: rows.RunRow, number: int, start_s: float) -> dict[str, Any] | None:
-    """All that the page shows of this interval, or the last before it; None if there is none."""
-    table = schema.intervals.c
-    query = sa.select(schema.intervals).where(table.run == run.run, table.number <= number)
-    found = store.select(query.order_by(table.number.desc()).limit(1))
+def moment(
+    store: Store, run: rows.RunRow, number: int, start_s: float, lately: Lately | None = None
+) -> dict[str, Any] | None:
+    """All that the page shows of this interval, or the last before it; None if there is none.
+
+    Who asks for one interval after the other gives what it knows of the one before.
+    """
+    found = store.select(_last_interval(), run=run.run, number=number)
     if not found:
         return None
-    interval = rows.IntervalRow(**_without_run(found[0]))
+    interval = rows.IntervalRow(**_fields(rows.IntervalRow, found[0]))
     number = interval.number
     seen = _rows(store, rows.OperatorRow, schema.operators, run.run, number)
-    until_s = interval.time_s
+    until_s, lately = interval.time_s, (lately or Lately(store, run.run)).at(number)
     return {
         "number": number,
         "time_s": round(until_s - start_s, 3),
         "interval": asdict(interval),
         "operators": _operators(store, run, interval, seen),
         "sources": _sources(store, run, interval, [row.operator for row in seen]),
-        "decisions": decisions(store, run.run, number),
-        "refusals": refusals(store, run.run, number),
-        "scores": scores_by_policy(store, run.run, number),
+        "decisions": lately.decisions(),
+        "refusals": lately.refusals(),
+        "scores": lately.scores(),
         "deciders": _last(store, schema.deciders, rows.DeciderRow, run.run, until_s, start_s),
         "workers": [asdict(one) for one in _rows(store, rows.WorkerRow, schema.workers, run.run, number)],
         "managers": _last(store, schema.managers, rows.ManagerRow, run.run, until_s, start_s),
         "pauses": _last(store, schema.pauses, rows.PauseRow, run.run, until_s, start_s),
         "faults": _last(store, schema.faults, rows.FaultRow, run.run, until_s, start_s),
+        "checkpoints": _checkpoints(store, run.run, number),
         "steering": _steering(store, run.run, until_s, start_s),
-        "promise": _promise(store, run.run, number),
+        "promise": _promise(store.promise(run.run), lately),
     }
+
+
+def _checkpoints(store: Store, run: str, number: int) -> dict[str, Any] | None:
+    """How checkpoints went at the end of the interval, and whether the last is too old; None where there are none."""
+    for row in _rows(store, rows.CheckpointRow, schema.checkpoints, run, number):
+        return {**asdict(row), "old": row.age_s > OLD_INTERVALS * row.every_s}
+    return None
 
 
 def _operators(
@@ -103,7 +116,7 @@ def _operators(
         planned.setdefault(step.operator, []).append(step.replicas)
     return [
         {
-            **asdict(row),
+            **values(row),
             "received_rate": row.received / length_s,
             "processed_rate": row.processed / length_s,
             "waiting_s": waiting_s(row, length_s),
@@ -112,7 +125,7 @@ def _operators(
             "booked": waits[row.operator].booked if row.operator in waits else 0,
             "outside": waits[row.operator].outside if row.operator in waits else 0,
             "planned": planned.get(row.operator, []),
-            "trouble": asdict(trouble(row, length_s, run.td_s)),
+            "trouble": values(trouble(row, length_s, run.td_s)),
         }
         for row in seen
     ]
@@ -133,24 +146,16 @@ def _sources(
     ]
 
 
-def _promise(store: Store, run: str, number: int) -> dict[str, float | None] | None:
+def _promise(promise: rows.PromiseRow | None, lately: Lately) -> dict[str, float | None] | None:
     """What was promised, and what share of events was late: in the interval, and up to its end; None if unknown."""
-    promise = store.promise(run)
     if promise is None:
         return None
-    late, seen = schema.lateness.c, schema.intervals.c
-    both = schema.lateness.join(schema.intervals, (late.run == seen.run) & (late.number == seen.number))
-    sums = sa.func.sum(late.late).label("late"), sa.func.sum(seen.latency_count).label("events")
-    query = sa.select(*sums).select_from(both).where(late.run == run)
-    (so_far,), (now,) = (
-        store.select(query.where(late.number <= number)),
-        store.select(query.where(late.number == number)),
-    )
-    return {**asdict(promise), "so_far": _share(so_far), "now": _share(now)}
+    so_far, now = _share(lately.late, lately.events), _share(lately.late_now, lately.events_now)
+    return {**asdict(promise), "so_far": so_far, "now": now}
 
 
-def _share(row: sa.Row[Any]) -> float | None:
-    return int(row.late) / int(row.events) if row.events else None
+def _share(late: int, events: int) -> float | None:
+    return late / events if events else None
 
 
 def _steering(store: Store, run: str, until_s: float, start_s: float) -> dict[str, Any]:
@@ -168,21 +173,46 @@ def _last(store: Store, table: sa.Table, kind: type, run: str, until_s: float, s
     """The last rows of a table that has times, newest first; times are since the start."""
     if not store.has(table):
         return []
-    order = [one.desc() for one in table.primary_key.columns if one.name != "run"]
-    query = sa.select(table).where(table.c.run == run, table.c.time_s <= until_s).order_by(*order).limit(SHOWN)
-    names = [one.name for one in fields(kind)]
-    found = store.select(query)
-    return [{**{name: getattr(row, name) for name in names}, "time_s": row.time_s - start_s} for row in found]
+    found = store.select(_last_rows(table), run=run, until_s=until_s)
+    return [{**_fields(kind, row), "time_s": row.time_s - start_s} for row in found]
 
 
 def _rows(store: Store, kind: type, table: sa.Table, run: str, number: int) -> list[Any]:
     """The rows of one interval, in the store's own order."""
     if not store.has(table):
         return []
-    query = sa.select(table).where(table.c.run == run, table.c.number == number)
+    return [kind(**_fields(kind, row)) for row in store.select(_rows_of_interval(table), run=run, number=number)]
+
+
+# Made once: to put a query together takes longer than to ask it.
+
+
+@cache
+def _last_interval() -> sa.Select[Any]:
+    table = schema.intervals.c
+    query = sa.select(schema.intervals).where(table.run == sa.bindparam("run"), table.number <= sa.bindparam("number"))
+    return query.order_by(table.number.desc()).limit(1)
+
+
+@cache
+def _last_rows(table: sa.Table) -> sa.Select[Any]:
+    order = [one.desc() for one in table.primary_key.columns if one.name != "run"]
+    query = sa.select(table).where(table.c.run == sa.bindparam("run"), table.c.time_s <= sa.bindparam("until_s"))
+    return query.order_by(*order).limit(SHOWN)
+
+
+@cache
+def _rows_of_interval(table: sa.Table) -> sa.Select[Any]:
     keys = [one for one in table.primary_key.columns if one.name not in ("run", "number")]
-    return [kind(**_without_run(row)) for row in store.select(query.order_by(*keys))]
+    query = sa.select(table).where(table.c.run == sa.bindparam("run"), table.c.number == sa.bindparam("number"))
+    return query.order_by(*keys)
 
 
-def _without_run(row: sa.Row[Any]) -> dict[str, Any]:
-    return {name: value for name, value in row._mapping.items() if name != "run"}
+def values(row: Any) -> dict[str, Any]:
+    """The fields of a row as they are; `asdict` copies what is in them, too, which takes its time."""
+    return {name: getattr(row, name) for name in row.__slots__}
+
+
+def _fields(kind: type, row: sa.Row[Any]) -> dict[str, Any]:
+    """What a row of the store has for a class of rows: its columns are the run, and then the fields."""
+    return dict(zip(kind.__slots__, row[1:], strict=True))  # type: ignore[attr-defined]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -36,9 +37,13 @@ COLUMNS = (
     "too_few",
     "forecast_percent",  # how far off: the forecast, and the rate before
     "naive_percent",
+    "checkpoint_age_ms",  # of the last
+    "checkpoint_ms",  # how long it took
 )
+_BEFORE_ALL = -1
 _UNKNOWN = (math.nan, math.nan, math.nan)
 _NO_SCORE = (None, None, None, None)
+_NO_CHECKPOINT = (None, None)
 Three = tuple[
     float, float, float
 ]  # of a forecast: one interval ahead, least, most; of a backlog: held, booked, outside
@@ -62,6 +67,11 @@ class RunSeries:
         """The number of the last interval that was read."""
         return self._numbers[-1] if self._numbers else None
 
+    @property
+    def _after(self) -> int:
+        """What is new has a number beyond this."""
+        return _BEFORE_ALL if self.last is None else self.last
+
     def columns(self) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
         """All intervals as they are: when each ended, in seconds since the first began, and its values by column."""
         with self._lock:
@@ -75,7 +85,7 @@ class RunSeries:
     def refresh(self) -> int | None:
         """Read the intervals that are new; the number of the last."""
         with self._lock:
-            found = self._store.select(_intervals(self._run, self.last))
+            found = self._store.select(_intervals(), run=self._run, after=self._after)
             if found:
                 self._add(found)
             return self.last
@@ -113,6 +123,7 @@ class RunSeries:
 
     def _add(self, found: Sequence[Any]) -> None:
         waits, late, scores = self._waits([row.number for row in found]), self._late(), self._scores()
+        checkpoints = self._checkpoints()
         self._expect(found[-1].number)
         if not self._numbers:
             self._start_s = found[0].time_s - found[0].interval_s
@@ -125,7 +136,7 @@ class RunSeries:
             rates = entered / length_s, left / length_s, *expected, dropped / length_s
             late_percent = 100 * late[number] / count if number in late and count else None
             seen = replicas, backlog, *waits.get(number, _UNKNOWN), *latency_ms, late_percent
-            values = (*rates, *seen, *scores.get(number, _NO_SCORE))
+            values = (*rates, *seen, *scores.get(number, _NO_SCORE), *checkpoints.get(number, _NO_CHECKPOINT))
             for column, value in zip(self._values.values(), values, strict=True):
                 column.append(math.nan if value is None else value)
 
@@ -134,10 +145,7 @@ class RunSeries:
         if not self._store.has(schema.waiting):
             return {}
         numbers = numbers[:: -max(1, -(-len(numbers) // POINTS))]
-        table = schema.waiting.c
-        sums = [sa.func.sum(one) for one in (table.held, table.booked, table.outside)]
-        query = sa.select(table.number, *sums).where(table.run == self._run, table.number.in_(numbers))
-        found = self._store.select(query.group_by(table.number))
+        found = self._store.select(_waiting(), run=self._run, numbers=numbers)
         known = {number: (int(held), int(booked), int(outside)) for number, held, booked, outside in found}
         return {number: known.get(number, (0.0, 0.0, 0.0)) for number in numbers}
 
@@ -145,36 +153,28 @@ class RunSeries:
         """How many events were late, by interval, in those that are new."""
         if not self._store.has(schema.lateness):
             return {}
-        table = schema.lateness.c
-        query = sa.select(table.number, table.late).where(table.run == self._run)
-        found = self._store.select(query if self.last is None else query.where(table.number > self.last))
+        found = self._store.select(_late_events(), run=self._run, after=self._after)
         return {row.number: row.late for row in found}
 
     def _scores(self) -> dict[int, tuple[float | None, ...]]:
         """How what was decided for an interval turned out in it, of those that are new."""
         if not self._store.has(schema.scores):
             return {}
-        table = schema.scores.c
-        errors = 100 * table.forecast_error, 100 * table.naive_error
-        query = sa.select(table.number, table.too_many, table.too_few, *errors)
-        query = query.where(table.run == self._run, table.role == DECIDES)
-        found = self._store.select(query if self.last is None else query.where(table.number >= self.last))
+        found = self._store.select(_scored(), run=self._run, after=self._after - 1)  # known one interval later
         return {number + 1: tuple(values) for number, *values in found}
+
+    def _checkpoints(self) -> dict[int, tuple[float | None, ...]]:
+        """How old the last checkpoint was, and how long it took, of intervals that are new."""
+        if not self._store.has(schema.checkpoints):
+            return {}
+        found = self._store.select(_checkpoints(), run=self._run, after=self._after)
+        return {number: tuple(values) for number, *values in found}
 
     def _expect(self, last: int) -> None:
         """Note what forecasts made since then expect of sources, up to this interval's."""
-        table, operators = schema.forecasts.c, schema.operators.c
-        first = sa.select(sa.func.min(operators.number)).where(operators.run == self._run).scalar_subquery()
-        inner = sa.select(operators.operator).where(operators.run == self._run, operators.number == first)
-        due, next_ = (table.number + table.step).label("due"), sa.case((table.step == 1, table.rate))
-        query = (
-            sa.select(due, table.series, sa.func.max(next_), sa.func.min(table.rate), sa.func.max(table.rate))
-            .where(table.run == self._run, table.number <= last, table.series.not_in(inner))
-            .group_by(due, table.series)
-        )
-        if self.last is not None:
-            query = query.where(table.number > self.last)
-        for number, series, nearest, low, high in self._store.select(query):
+        for number, series, nearest, low, high in self._store.select(
+            _expected(), run=self._run, after=self._after, until=last
+        ):
             known = self._ahead.setdefault(number, {})
             _, least, most = known.get(series, (math.nan, math.inf, -math.inf))
             known[series] = (math.nan if nearest is None else nearest, min(least, low), max(most, high))
@@ -237,12 +237,64 @@ def _width(store: Store, run: str, points: int) -> tuple[int, int]:
     return max(1, -(-(found.last - found.first + 1) // points)), found.first
 
 
-def _intervals(run: str, after: int | None) -> sa.Select[Any]:
+# Made once: to put a query together takes longer than to ask it.
+
+
+def _new(table: Any) -> tuple[Any, ...]:
+    """Of one run, after one interval."""
+    return table.run == sa.bindparam("run"), table.number > sa.bindparam("after")
+
+
+@cache
+def _intervals() -> sa.Select[Any]:
     table = schema.intervals.c
     counts = table.entered, table.source_output, table.dropped, table.replicas, table.backlog, table.latency_count
     latency = table.latency_mean_ms, table.latency_p50_ms, table.latency_p99_ms
-    query = sa.select(table.number, table.time_s, table.interval_s, *counts, *latency).where(table.run == run)
-    return (query if after is None else query.where(table.number > after)).order_by(table.number)
+    query = sa.select(table.number, table.time_s, table.interval_s, *counts, *latency)
+    return query.where(*_new(table)).order_by(table.number)
+
+
+@cache
+def _waiting() -> sa.Select[Any]:
+    table = schema.waiting.c
+    sums = [sa.func.sum(one) for one in (table.held, table.booked, table.outside)]
+    chosen = table.number.in_(sa.bindparam("numbers", expanding=True))
+    return sa.select(table.number, *sums).where(table.run == sa.bindparam("run"), chosen).group_by(table.number)
+
+
+@cache
+def _late_events() -> sa.Select[Any]:
+    table = schema.lateness.c
+    return sa.select(table.number, table.late).where(*_new(table))
+
+
+@cache
+def _scored() -> sa.Select[Any]:
+    table = schema.scores.c
+    errors = 100 * table.forecast_error, 100 * table.naive_error
+    query = sa.select(table.number, table.too_many, table.too_few, *errors)
+    return query.where(*_new(table), table.role == DECIDES)
+
+
+@cache
+def _checkpoints() -> sa.Select[Any]:
+    table = schema.checkpoints.c
+    return sa.select(table.number, 1000 * table.age_s, 1000 * table.took_s).where(*_new(table))
+
+
+@cache
+def _expected() -> sa.Select[Any]:
+    """By the interval that is due and by source: one interval ahead, the least and the most."""
+    table, operators = schema.forecasts.c, schema.operators.c
+    mine = operators.run == sa.bindparam("run")
+    first = sa.select(sa.func.min(operators.number)).where(mine).scalar_subquery()
+    inner = sa.select(operators.operator).where(mine, operators.number == first)
+    due, next_ = (table.number + table.step).label("due"), sa.case((table.step == 1, table.rate))
+    return (
+        sa.select(due, table.series, sa.func.max(next_), sa.func.min(table.rate), sa.func.max(table.rate))
+        .where(*_new(table), table.number <= sa.bindparam("until"), table.series.not_in(inner))
+        .group_by(due, table.series)
+    )
 
 
 def _by(width: int, column: NDArray[np.float64], how: Any) -> NDArray[np.float64]:

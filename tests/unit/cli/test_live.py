@@ -12,8 +12,7 @@ from rich.console import Console, Group
 
 from penstock.cli.live import _line, workers_view
 from penstock.control.step import LoopState, Step
-from penstock.engine.driver.checkpoints import CheckpointStatus
-from penstock.metrics.counters import RunCounters
+from penstock.metrics.counters import CheckpointStatus, RunCounters
 from penstock.metrics.rows import LevelRows, ManagerRow, WorkerRow
 from penstock.testing.loads import load, snapshot
 
@@ -93,14 +92,14 @@ def test_nothing_where_there_are_no_workers() -> None:
 
 def test_the_line_counts_workers_only_on_a_cluster() -> None:
     counters = RunCounters(time_s=130.0, sources={"in": 5}, operators={})
-    made = CheckpointStatus(number=12, took_s=0.08, committed=12)
+    made = CheckpointStatus(number=12, took_s=0.08, committed=12, age_s=3.0, every_s=10.0)
     live: Any = SimpleNamespace(
         run=SimpleNamespace(clock=SimpleNamespace(now=lambda: 130.0), checkpoint_status=lambda: made),
         expected=SimpleNamespace(events=10.0),
         started_s=100.0,
         loop=SimpleNamespace(state=state(WORKER)),
     )
-    assert "  checkpoint 12 (80 ms)" in _line(live, counters, counters)
+    assert "  checkpoint 12 (80 ms, 3 s ago)" in _line(live, counters, counters)
     assert "  workers 1" in _line(live, counters, counters)
     live.loop = None
     assert "workers" not in _line(live, counters, counters)

@@ -13,7 +13,8 @@ from sqlalchemy.exc import OperationalError
 
 from penstock import Elastic, InputError, Topology, TraceSource, constant
 from penstock.engine.driver.faults import Fault
-from penstock.metrics.rows import DecisionRow, FaultRow, IntervalRecord, IntervalRow
+from penstock.metrics.counters import CheckpointStatus
+from penstock.metrics.rows import CheckpointRow, DecisionRow, FaultRow, IntervalRecord, IntervalRow
 from penstock.metrics.store import Store
 from penstock.policy.base import inside
 from tests.waiting import until
@@ -33,6 +34,7 @@ def run(sources: int = 1) -> Any:
         active={"work": (0,)},
         started=False,
         faults=list,
+        checkpoint_status=CheckpointStatus,
     )
 
 
@@ -102,6 +104,25 @@ def test_a_fault_is_recorded_once_when_it_is_over_or_with_the_run(tmp_path: Path
     last = FaultRow(number=2, time_s=40.0, cause="another was", deaths=1, seconds=None)
     assert store.faults("run") == [first, last]
     store.close()
+
+
+def test_checkpoints_are_recorded_with_every_interval_where_there_are_any(tmp_path: Path) -> None:
+    """The run knew how its checkpoints went, and nobody else did."""
+    watched, live_status = run(), CheckpointStatus(age_s=4.0, every_s=10.0, given_up=1)
+    said = [CheckpointStatus(), live_status, replace(live_status, number=9, took_s=0.5, committed=1, size_bytes=70)]
+    watched.checkpoint_status = lambda: said.pop(0)
+    live = Elastic(watched, td_s=1.0, store=tmp_path / "metrics.db")
+    assert live.store is not None
+    live.store.start_run(live._row())
+    for number in (1, 2, 3):
+        live.recording.record(replace(interval(number), decisions=()))
+    live._close()
+    none = CheckpointRow(
+        number=2, checkpoint=None, age_s=4.0, took_s=None, size_bytes=None, committed=0, given_up=1, every_s=10.0
+    )
+    first = replace(none, number=3, checkpoint=9, took_s=0.5, size_bytes=70, committed=1)
+    assert live.store.checkpoints("run") == [none, first]
+    live.store.close()
 
 
 def test_without_a_store_the_summary_has_what_it_needs() -> None:

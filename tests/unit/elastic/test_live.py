@@ -17,7 +17,7 @@ from penstock import Elastic, Freeze, Hold, Limit, SetTd, Stop, Topology, TraceS
 from penstock.cli.main import app
 from penstock.control.clock import SteadyClock
 from penstock.errors import InputError
-from penstock.metrics.counters import RunCounters
+from penstock.metrics.counters import CheckpointStatus, RunCounters
 from penstock.metrics.store import Store
 from penstock.testing.clock import ManualClock
 from penstock.testing.plant import FakeOperator, FakePlant
@@ -84,6 +84,9 @@ class PlantRun:
 
     def faults(self) -> list[Any]:
         return []
+
+    def checkpoint_status(self) -> CheckpointStatus:
+        return CheckpointStatus()
 
 
 def elastic(folder: Path, carried_on: int = 0) -> tuple[Elastic, PlantRun]:

@@ -14,6 +14,7 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.metrics.rows import (
+    CheckpointRow,
     DecisionRow,
     FaultRow,
     ForecastRow,
@@ -97,7 +98,21 @@ def record(number, operators=2):
         levels=levels(number),
         faults=(FaultRow(number=number, time_s=5.0 * number, cause="a worker was killed", deaths=1, seconds=2.5),),
         lateness=(LateRow(number=number, late=3),),
+        checkpoints=(checkpoint_row(number),),
         waiting=tuple(WaitingRow(number=number, operator=name, held=4, booked=2, outside=1) for name in names),
+    )
+
+
+def checkpoint_row(number):
+    return CheckpointRow(
+        number=number,
+        checkpoint=1_000_000_007,
+        age_s=3.5,
+        took_s=0.02,
+        size_bytes=None,
+        committed=7,
+        given_up=1,
+        every_s=10.0,
     )
 
 
@@ -162,6 +177,7 @@ def test_what_was_written_is_read(store, run):
     assert store.faults(run.run) == list(one.faults)
     assert store.waiting(run.run) == list(one.waiting)
     assert store.lateness(run.run) == list(one.lateness)
+    assert store.checkpoints(run.run) == list(one.checkpoints)
     assert store.promise(run.run) == PromiseRow(late=0.01, target_ms=2000.0)
     assert store.promise("another") is None
 
@@ -288,10 +304,10 @@ class TestSqlite:
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("UPDATE schema_version SET version = 99")
             connection.commit()
-        with pytest.raises(InputError, match="tables must be of version 1 to 8; got 99"):
+        with pytest.raises(InputError, match="tables must be of version 1 to 9; got 99"):
             Store(path)
 
-    @pytest.mark.parametrize("version", [1, 2, 3, 4, 5, 6, 7])
+    @pytest.mark.parametrize("version", [1, 2, 3, 4, 5, 6, 7, 8])
     def test_a_store_of_an_older_version(self, version, tmp_path):
         """A reader leaves it as it is; a run that writes to it adds what it lacks, and loses nothing."""
         path = old_store(tmp_path / "metrics.sqlite", version)
@@ -306,6 +322,7 @@ class TestSqlite:
             assert (len(reader.waiting("r")), reader.steering("r")) == (2 * (version >= 5), [])
             late = [LateRow(number=0, late=3)] if version >= 7 else []
             assert (reader.promise("r"), reader.lateness("r"), reader.scores("r")) == (None, late, [])
+            assert reader.checkpoints("r") == []
         assert path.read_bytes() == before
         with closing(Store(str(path))) as store:
             store.write("r", record(1))
@@ -314,12 +331,13 @@ class TestSqlite:
             assert {row.number for row in store.timetables("r")} == ({0, 1} if kept else {1})
             assert {row.number for row in store.workers("r")} == ({0, 1} if workers else {1})
         with closing(Store(str(path), must_exist=True)) as reader:
-            assert (reader.version, len(reader.timetables("r"))) == (8, kept + 4)
+            assert (reader.version, len(reader.timetables("r"))) == (9, kept + 4)
             assert (len(reader.workers("r")), len(reader.managers("r"))) == (2 + 2 * workers, 2 + 2 * workers)
             assert (len(reader.pauses("r")), len(reader.faults("r"))) == (1 + workers, 1 + (version >= 4))
             assert [row.number for row in reader.waiting("r")] == [*([0, 0] if version >= 5 else []), 1, 1]
             assert reader.steering("r") == [order(1)]
             assert (reader.promise("r"), reader.lateness("r")) == (None, [*late, LateRow(number=1, late=3)])
+            assert [row.number for row in reader.checkpoints("r")] == [1]
 
     @pytest.mark.parametrize("place", ["sqlite://", "sqlite:///:memory:"])
     def test_memory_is_refused(self, place):
@@ -329,6 +347,7 @@ class TestSqlite:
 
 WORKERS = ("workers", "managers", "pauses")
 LATEST = ("faults", "waiting", "steering", "promises", "lateness", "scores", "limits", "shadows", "deciders")
+LATEST += ("checkpoints",)
 LATER_TABLES = {
     1: ("timetables", *WORKERS, *LATEST),
     2: (*WORKERS, *LATEST),
@@ -337,6 +356,7 @@ LATER_TABLES = {
     5: LATEST[2:],
     6: LATEST[3:],
     7: LATEST[5:],
+    8: LATEST[9:],
 }
 
 

@@ -11,7 +11,16 @@ from contextlib import closing
 import pytest
 
 from penstock.errors import InputError
-from penstock.metrics.rows import DecisionRow, FaultRow, IntervalRecord, IntervalRow, OperatorRow, RunRow, WaitingRow
+from penstock.metrics.rows import (
+    CheckpointRow,
+    DecisionRow,
+    FaultRow,
+    IntervalRecord,
+    IntervalRow,
+    OperatorRow,
+    RunRow,
+    WaitingRow,
+)
 from penstock.metrics.store import Store
 from penstock.report.page import MOST_ROWS, write_page
 from penstock.report.run import RunReport
@@ -194,3 +203,16 @@ def test_it_reads_a_run_from_the_store(tmp_path):
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
     with pytest.raises(InputError, match="cannot be written; Is a directory"):
         write_page(tmp_path, run_page(RunReport(run=RUN)))
+
+
+def test_checkpoints_are_shown_where_there_were_any():
+    first = CheckpointRow(
+        number=1, checkpoint=None, age_s=2.0, took_s=None, size_bytes=None, committed=0, given_up=0, every_s=10.0
+    )
+    second = dataclasses.replace(first, number=2, checkpoint=7, age_s=1.5, took_s=0.25, committed=6, given_up=1)
+    intervals = [INTERVAL, dataclasses.replace(INTERVAL, number=2, time_s=504.0)]
+    shown = run_page(RunReport(run=RUN, intervals=intervals, checkpoints=[first, second]))
+    assert "One every 10.0 s: 6 committed, 1 given up by the end of the last interval." in words(shown)
+    assert "the longest took 250 ms" in words(shown)
+    assert "longest took" not in words(run_page(RunReport(run=RUN, intervals=intervals, checkpoints=[first])))
+    assert "Checkpoints" not in words(run_page(RunReport(run=RUN, intervals=intervals)))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.metrics.rows import (
+    CheckpointRow,
     DecisionRow,
     FaultRow,
     ForecastRow,
@@ -49,6 +50,21 @@ def operator(number: int, name: str, sender: str, **changes: object) -> Operator
         "incomplete": None,
     }
     return OperatorRow(number=number, operator=name, **{**values, **changes})  # type: ignore[arg-type]
+
+
+def checkpoint(number: int) -> CheckpointRow:
+    """None in the first interval; from the third on the last one is too old."""
+    last = number - 1 or None
+    return CheckpointRow(
+        number=number,
+        checkpoint=last,
+        age_s=25.0 * number,
+        took_s=None if last is None else 0.02 * last,
+        size_bytes=None if last is None else 1000 * last,
+        committed=number - 1,
+        given_up=number // 3,
+        every_s=10.0,
+    )
 
 
 def record(number: int) -> IntervalRecord:
@@ -105,6 +121,7 @@ def record(number: int) -> IntervalRecord:
         ),
         lateness=(LateRow(number=number, late=1 if number == 3 else 0),),
         waiting=(WaitingRow(number=number, operator="split", held=1, booked=2 * number, outside=3),),
+        checkpoints=(checkpoint(number),),
         faults=(FaultRow(number=1, time_s=time_s - 1, cause="worker lost", deaths=1, seconds=1.5),)
         if number == 2
         else (),

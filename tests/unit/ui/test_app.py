@@ -20,6 +20,7 @@ import pytest
 from penstock.metrics.rows import SteeringRow
 from penstock.metrics.store import Store
 from penstock.ui.listen import Listen
+from penstock.ui.moment import moment
 from penstock.ui.server import serving
 
 from .conftest import RUN, Make
@@ -164,6 +165,25 @@ def test_an_interval_is_sent_when_it_ends_and_nothing_twice(url: str, store: Sto
         store.finish_run(RUN, "2026-01-01T00:01:00Z")
         assert event(live) == ("ended", {"finished_at": "2026-01-01T00:01:00Z"})
         assert live.read() == b""
+
+
+def test_a_moment_is_made_once_for_all_who_watch(
+    url: str, store: Store, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for one that is behind: each had its own made."""
+    made: list[int] = []
+
+    def counted(*given: Any) -> Any:
+        made.append(given[2])
+        return moment(*given)
+
+    monkeypatch.setattr("penstock.ui.app.moment", counted)
+    with feed(url, 3) as one, feed(url, 3) as another, feed(url, 2) as behind:
+        assert event(behind)[1]["series"]["numbers"] == [3]
+        store.write(RUN, make(4))
+        told = [event(live)[1] for live in (one, another, behind)]
+    assert [found["moment"]["number"] for found in told] == [4, 4, 4]
+    assert made == [3, 4]
 
 
 def test_a_new_interval_reaches_the_page_within_a_second(url: str, store: Store, make: Make) -> None:

@@ -14,7 +14,7 @@ from penstock.metrics.scores import Scored
 from penstock.metrics.store import Store
 from penstock.simulator import Scenario, compare
 from penstock.ui.compare import totals_of
-from penstock.ui.decided import decisions, refusals, scores_by_policy
+from penstock.ui.decided import LOOKED_BACK, Lately
 from penstock.ui.moment import latency_s, moment
 from penstock.ui.series import RunSeries, operator_series, replicas_over_time
 from penstock.workload import Trace
@@ -44,7 +44,7 @@ def scored(tmp_path: Path, make: Make) -> Store:
 
 
 def test_a_change_is_shown_with_how_it_turned_out(scored: Store) -> None:
-    count, split = decisions(scored, RUN, 5)
+    count, split = Lately(scored, RUN).at(5).decisions()
     assert (count["operator"], split["operator"], split["before"], split["after"]) == ("count", "split", 1, 2)
     assert split["score"] == count["score"]
     assert split["score"]["too_many"] == 2, "51 a second at 10 ms need one of two replicas, twice"
@@ -53,24 +53,47 @@ def test_a_change_is_shown_with_how_it_turned_out(scored: Store) -> None:
 
 
 def test_at_its_own_time_the_outcome_is_not_known(scored: Store) -> None:
-    assert [one["score"] for one in decisions(scored, RUN, 1)] == [None, None]
+    assert [one["score"] for one in Lately(scored, RUN).at(1).decisions()] == [None, None]
 
 
 def test_refusals_are_told_once_with_their_limit(scored: Store) -> None:
-    (one,) = refusals(scored, RUN, 5)
+    (one,) = Lately(scored, RUN).at(5).refusals()
     assert (one["operator"], one["told"]) == ("split", "the pool has 8")
     assert (one["first"], one["last"], one["times"]) == (2, 5, 4)
     assert (one["wanted_least"], one["wanted_most"], one["replicas"]) == (3, 6, 5)
-    assert refusals(scored, RUN, 1) == []
+    assert Lately(scored, RUN).at(1).refusals() == []
+
+
+def test_moving_on_gives_what_reading_all_of_it_gives(
+    scored: Store, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With every interval that somebody watched the thousand before it were read: 7 % of a core at one a second."""
+    monkeypatch.setattr("penstock.ui.decided.LOOKED_BACK", 3)
+    for number in range(6, 12):
+        made = make(number)
+        kept = tuple(replace(one, after=one.before) for one in made.decisions[number % 2 :])
+        told = "the pool has 8" if number < 8 else "slots do not suffice"
+        limits = (LimitRow(number=number, operator="count", wanted=number - 2, told=told),)
+        scored.write(RUN, replace(made, decisions=(*made.decisions[: number % 2], *kept), limits=limits))
+    moving = Lately(scored, RUN)
+    for number in (1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 11, 5, 6):
+        anew = Lately(scored, RUN).at(number)
+        moving.at(number)
+        assert moving.decisions() == anew.decisions()
+        assert moving.refusals() == anew.refusals()
+        assert moving.scores() == anew.scores()
+        assert (moving.late, moving.events, moving.events_now) == (anew.late, anew.events, number)
+    assert moving.at(11).refusals()[0]["first"] == 9, "what is older than is looked back is forgotten"
+    assert LOOKED_BACK == 1000
 
 
 def test_scores_by_policy(scored: Store) -> None:
-    psps, static = scores_by_policy(scored, RUN, 5)
+    psps, static = Lately(scored, RUN).at(5).scores()
     assert (psps["policy"], psps["role"], static["policy"], static["role"]) == ("psps", "decides", "static:1", "shadow")
     assert (psps["intervals"], static["intervals"]) == (4, 4)
     assert psps["too_many"] > static["too_many"]
     assert psps["naive_error"] == pytest.approx((1 / 2 + 1 / 3 + 1 / 4 + 1 / 5) / 4)
-    assert scores_by_policy(scored, RUN, 1) == []
+    assert Lately(scored, RUN).at(1).scores() == []
 
 
 def test_the_moment_has_all_of_it(scored: Store) -> None:

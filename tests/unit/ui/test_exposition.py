@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from penstock.control.steering import Steering
 from penstock.control.step import LoopState, Step
-from penstock.metrics.counters import OperatorCounters, ReplicaCounters, RunCounters
+from penstock.metrics.counters import CheckpointStatus, OperatorCounters, ReplicaCounters, RunCounters
 from penstock.metrics.latency import LatencyHistogram
 from penstock.metrics.rows import DeciderRow, PromiseRow, ShadowRow
 from penstock.metrics.scores import Scored
@@ -57,6 +57,10 @@ class Run:
         self.now = counters()
         self.loop_state = LoopState()
         self.steering = Steering()
+        self.checkpoints = CheckpointStatus()
+
+    def checkpoint_status(self) -> CheckpointStatus:
+        return self.checkpoints
 
     def counters(self) -> RunCounters:
         return self.now
@@ -109,6 +113,26 @@ def test_names_and_types_are_as_prometheus_has_them(metrics: RunMetrics, make: M
         assert not family.name.endswith(("_ms", "_milliseconds", "_percent"))
         if family.type == "counter":
             assert all(sample.name.endswith("_total") for sample in family.samples)
+
+
+def test_checkpoints_are_told_where_there_are_any(metrics: RunMetrics, run: Run) -> None:
+    assert not any("checkpoint" in name for name, *_ in told(metrics))
+    run.checkpoints = CheckpointStatus(age_s=3.5, every_s=10.0)
+    before = {key: value for key, value in told(metrics).items() if "checkpoint" in key[0]}
+    assert before == {
+        ("penstock_checkpoint_age_seconds",): 3.5,
+        ("penstock_checkpoint_interval_seconds",): 10.0,
+        ("penstock_checkpoints_committed_total",): 0,
+        ("penstock_checkpoints_given_up_total",): 0,
+    }
+    run.checkpoints = CheckpointStatus(
+        number=7, took_s=0.25, committed=6, given_up=1, size_bytes=1200, age_s=0.5, every_s=10.0
+    )
+    found = told(metrics)
+    assert found["penstock_checkpoint_duration_seconds",] == 0.25
+    assert found["penstock_checkpoint_size_bytes",] == 1200
+    assert (found["penstock_checkpoint_age_seconds",], found["penstock_checkpoints_committed_total",]) == (0.5, 6)
+    assert found["penstock_checkpoints_given_up_total",] == 1
 
 
 def test_latency_is_a_histogram(metrics: RunMetrics, run: Run) -> None:
@@ -180,6 +204,7 @@ def test_promtool_has_nothing_to_say(metrics: RunMetrics, run: Run, make: Make) 
     if promtool is None:
         pytest.skip("promtool is not installed")
     run.now = counters(90, 1.5, 15.0)
+    run.checkpoints = CheckpointStatus(number=7, took_s=0.25, committed=6, size_bytes=1200, age_s=0.5, every_s=10.0)
     metrics.record(make(1))
     metrics.record(make(2))
     checked = subprocess.run([promtool, "check", "metrics"], input=metrics.exposition()[0], capture_output=True)

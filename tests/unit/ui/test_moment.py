@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
+
 import pytest
 
-from penstock.ui.moment import trouble, waiting_s
+from penstock.metrics.rows import RunRow
+from penstock.metrics.store import Store
+from penstock.ui.moment import moment, trouble, waiting_s
 
-from .conftest import operator
+from .conftest import RUN, Make, checkpoint, operator
 
 
 @pytest.mark.parametrize(
@@ -37,3 +41,18 @@ def test_a_backlog_takes_time_at_the_pace_of_the_interval() -> None:
     assert waiting_s(operator(1, "count", "split", backlog=50), 2.0) == 1.0
     assert waiting_s(operator(1, "count", "split", backlog=0, processed=0), 2.0) == 0.0
     assert waiting_s(operator(1, "count", "split", backlog=5, processed=0), 2.0) is None
+
+
+def test_checkpoints_are_shown_as_they_were_and_when_the_last_is_too_old(store: Store) -> None:
+    found = [moment(store, store.run(RUN), number, 10.0) for number in (1, 2, 3)]
+    shown = [one["checkpoints"] for one in found if one is not None]
+    assert [one.pop("old") for one in shown] == [False, False, True]
+    assert shown == [asdict(checkpoint(number)) for number in (1, 2, 3)]
+
+
+def test_a_run_without_checkpoints_shows_nothing_of_them(store: Store, make: Make) -> None:
+    store.start_run(RunRow(run="simulated", topology="words", policy="psps", td_s=2.0, started_at="2026-01-01"))
+    store.write("simulated", replace(make(1), checkpoints=()))
+    found = moment(store, store.run("simulated"), 1, 10.0)
+    assert found is not None
+    assert found["checkpoints"] is None

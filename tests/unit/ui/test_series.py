@@ -33,6 +33,16 @@ def test_only_what_is_new_is_read_and_given(store: Store, make: Make) -> None:
     assert series.since(None)["numbers"] == [1, 2, 3, 5]
 
 
+def test_checkpoints_over_time(store: Store, make: Make) -> None:
+    series = RunSeries(store, RUN)
+    series.refresh()
+    store.write(RUN, make(4))
+    series.refresh()
+    found = series.overview()["mean"]
+    assert found["checkpoint_age_ms"] == [25_000.0, 50_000.0, 75_000.0, 100_000.0]
+    assert found["checkpoint_ms"] == [None, 20.0, 40.0, 60.0]
+
+
 def test_a_run_without_intervals_is_empty(store: Store) -> None:
     series = RunSeries(store, "none")
     assert series.refresh() is None

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from penstock.engine.driver.handovers import Handovers
@@ -22,6 +22,7 @@ from penstock.engine.driver.tally import Tally
 from penstock.engine.protocol.messages import Done
 from penstock.engine.protocol.progress import first_batch
 from penstock.errors import EngineError
+from penstock.metrics.counters import CheckpointStatus
 from penstock.state.files import StateFiles
 from penstock.state.segments import Segment
 from penstock.topology import ReplicaId
@@ -55,17 +56,6 @@ class Round:
     def hidden(self) -> set[ReplicaId]:
         """Whose part has not been shown though it is committed."""
         return {one for one, done in self.done.items() if done.shown < self.number}
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointStatus:
-    """How checkpoints go: the last committed, how long it took, when that was, and how many were given up."""
-
-    number: int = 0
-    took_s: float = 0.0
-    at_s: float = 0.0
-    committed: int = 0
-    given_up: int = 0
 
 
 class WorkPort(Protocol):
@@ -102,7 +92,7 @@ class Checkpoints:
         self._held_by_this = False
         self._yielded = False  # the last one was given up for a change of owners
         self._numbers: dict[int, int] = {}  # the last of each shift
-        self.status = CheckpointStatus()
+        self._status, self._since_s = CheckpointStatus(), 0.0  # when the last was committed, or they began
         self._stopped = threading.Event()
         if records.last is not None:
             phases.committed(records.last.number, records.last.parts)
@@ -110,7 +100,9 @@ class Checkpoints:
     def start(self, work: WorkPort, every_s: float, timeout_s: float) -> None:
         """Begin one every so often from now on."""
         self._work, self._every_s, self._timeout_s = work, every_s, timeout_s
-        self._due_s = time.monotonic() + every_s
+        self._since_s = time.monotonic()
+        self._due_s = self._since_s + every_s
+        self._status = replace(self._status, every_s=every_s)
         threading.Thread(target=self._watch, name="penstock-checkpoints", daemon=True).start()
 
     def stop(self) -> None:
@@ -118,6 +110,12 @@ class Checkpoints:
         self._stopped.set()
         with self._changed:
             self._changed.notify_all()
+
+    @property
+    def status(self) -> CheckpointStatus:
+        """How they go, at this moment."""
+        status = self._status
+        return status if status.every_s is None else replace(status, age_s=time.monotonic() - self._since_s)
 
     # ── what others want ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -262,13 +260,18 @@ class Checkpoints:
     def _commit(self, going: Round, now_s: float) -> None:
         record = made_record(going, self.records.last)
         before = self.records.last
-        self.records.write(record)
+        written = self.records.write(record)
         going.committed_s, self._yielded = now_s, False
         self._tally.commit(going.shift.number, {one: done.counters for one, done in going.done.items()})
         self._phases.committed(going.number, record.parts)
-        status = self.status
-        self.status = CheckpointStatus(
-            going.number, now_s - going.begun_s, record.at_s, status.committed + 1, status.given_up
+        self._since_s = now_s
+        self._status = replace(
+            self._status,
+            number=going.number,
+            took_s=now_s - going.begun_s,
+            at_s=record.at_s,
+            committed=self._status.committed + 1,
+            size_bytes=written + state_bytes(record),
         )
         self._release(now_s)
         for name, files in self._files.items():
@@ -279,8 +282,7 @@ class Checkpoints:
         log.warning("checkpoint %d: given up: %s", going.number, why)
         self._round = None
         self._phases.give_up(going.number)
-        status = self.status
-        self.status = CheckpointStatus(status.number, status.took_s, status.at_s, status.committed, status.given_up + 1)
+        self._status = replace(self._status, given_up=self._status.given_up + 1)
         self._release(time.monotonic())
 
     def _release(self, now_s: float) -> None:
@@ -289,6 +291,12 @@ class Checkpoints:
             self._held_by_this = False
             self._handovers.release(HOLDER)
         self._changed.notify_all()
+
+
+def state_bytes(record: Record) -> int:
+    """What replicas have written of their state for this checkpoint; the other segments were there before."""
+    segments = (one for found in record.state.values() for one in found)
+    return sum(one.size for one in segments if one.number == record.number)
 
 
 def made_record(going: Round, before: Record | None) -> Record:

@@ -15,7 +15,7 @@ from penstock.engine.driver.attempts import Attempts
 from penstock.engine.driver.catching_up import CatchingUp
 from penstock.engine.driver.causes import Cause, Kind
 from penstock.engine.driver.channel import ControlServer
-from penstock.engine.driver.checkpoints import Checkpoints, CheckpointStatus
+from penstock.engine.driver.checkpoints import Checkpoints
 from penstock.engine.driver.credential import is_loopback, make_credential
 from penstock.engine.driver.faults import Faults
 from penstock.engine.driver.handovers import Handovers
@@ -48,7 +48,7 @@ from penstock.engine.protocol.messages import (
 )
 from penstock.engine.protocol.progress import shift_of
 from penstock.engine.run_file import KeptFile, RunFile
-from penstock.metrics.counters import RunCounters
+from penstock.metrics.counters import CheckpointStatus, RunCounters
 
 LOCALHOST = "127.0.0.1"
 ASK_S = 0.2  # how long replicas have to say how far they are

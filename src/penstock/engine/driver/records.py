@@ -48,17 +48,19 @@ class Records:
         self._check = check
         self.last: Record | None = self._read()
 
-    def write(self, record: Record) -> None:
-        """The checkpoint is committed when this returns, and not at all if it raises."""
+    def write(self, record: Record) -> int:
+        """The checkpoint is committed when this returns, with the record's bytes, and not at all if it raises."""
         self._check()
+        data = to_json(record)
         try:
-            self._storage.write(_name(record.number), to_json(record))
+            self._storage.write(_name(record.number), data)
         except OSError:
             self._remove(record.number)
             raise
         self.last = record
         for number in self._numbers()[:-KEPT]:
             self._remove(number)
+        return len(data)
 
     def _read(self) -> Record | None:
         numbers = self._numbers()

@@ -48,13 +48,14 @@ export function nearest(times, time) {
 
 export class Chart {
   // `lines`: name, label, colour, and perhaps `step`, `dash`, `band` (names of the least and the most), and `aside`
-  // for one that may be out of sight.
+  // for one that may be out of sight. `format`: `value`, perhaps `axis`, and `ifKnown` for one that not every run has.
   constructor(place, title, lines, format, picked) {
     this.lines = lines;
     this.format = format;
     this.canvas = element("canvas", { role: "img" });
     this.legend = element("ul", { "aria-label": `${title} at this point in time` });
-    place.append(element("section", { class: "panel chart" }, element("h2", {}, title), this.canvas, this.legend));
+    this.panel = element("section", { class: "panel chart" }, element("h2", {}, title), this.canvas, this.legend);
+    place.append(this.panel);
     this.title = title;
     this.times = [];
     this.cursor = null;
@@ -64,6 +65,7 @@ export class Chart {
 
   show(times, mean, most, cursor, ahead = []) {
     Object.assign(this, { times, mean, most, cursor, ahead });
+    this.panel.hidden = Boolean(this.format.ifKnown) && !this.lines.some(({ name }) => mean[name]?.some((one) => !missing(one)));
     this.draw();
     this.#tell();
   }

@@ -5,7 +5,7 @@ import { draw, inOrder } from "./graph.js";
 import { steerable, steered } from "./steer.js";
 import { Strips } from "./strips.js";
 import { tables } from "./tables.js";
-import { count, duration, element, fail, instant, milliseconds, missing, percent, rate, read, tick as fine } from "./words.js";
+import { count, duration, element, fail, instant, milliseconds, missing, percent, rate, read, seconds, tick as fine } from "./words.js";
 
 const MOST_POINTS = 1200; // then the series are read anew, in fewer
 const SILENT_TD = 3; // intervals without news
@@ -50,6 +50,10 @@ const charts = [
     { name: "forecast_percent", label: "forecast", colour: "purple" },
     { name: "naive_percent", label: "last rate", colour: "grey", dash: [4, 4] },
   ], { value: share, axis: (value) => `${count(value)} %` }],
+  ["Checkpoints", [
+    { name: "checkpoint_age_ms", label: "age of the last", colour: "blue" },
+    { name: "checkpoint_ms", label: "it took", colour: "orange" },
+  ], { value: milliseconds, axis: (value) => duration(value / 1000), ifKnown: true }],
   ["Dropped", [{ name: "dropped", label: "dropped", colour: "bad" }], perSecond],
 ].map(([title, lines, format]) => new Chart(byId("charts"), title, lines, format, pickTime));
 const ofOperator = [
@@ -67,7 +71,7 @@ const ofOperator = [
   (index) => goTo(page.operator.number[index])));
 const strips = new Strips(byId("strips"), choose);
 
-function tiles({ interval, sources, operators, promise }) {
+function tiles({ interval, sources, operators, promise, checkpoints }) {
   const length = Math.max(interval.interval_s, 1e-9);
   const next = sources.filter((one) => one.expected.length).map((one) => one.expected[0]);
   const outside = operators.reduce((sum, one) => sum + one.outside, 0);
@@ -83,8 +87,10 @@ function tiles({ interval, sources, operators, promise }) {
     late: share(promise && hundredfold(promise.now)),
     "late so far": share(promise && hundredfold(promise.so_far)),
     dropped: count(interval.dropped),
+    ...(checkpoints && { "checkpoint age": duration(checkpoints.age_s), "checkpoint took": seconds(checkpoints.took_s) }),
   };
   const broken = promise && promise.so_far > promise.late ? ["late so far"] : [];
+  if (checkpoints?.old) broken.push("checkpoint age");
   byId("tiles").replaceChildren(...Object.entries(shown).map(([key, value]) =>
     element("div", { "data-tile": key, class: broken.includes(key) ? "bad" : "" }, element("dt", {}, key), element("dd", {}, value))));
 }

@@ -1,6 +1,6 @@
-// The tables below the charts: decisions, refusals, scores, who decides, orders, faults, workers, what managers said.
+// The tables below the charts: decisions, refusals, scores, who decides, orders, faults, checkpoints, workers, what managers said.
 
-import { count, duration, element, instant, missing, percent, tick } from "./words.js";
+import { bytes, count, duration, element, instant, missing, percent, seconds, tick } from "./words.js";
 
 const shown = new Map(); // what each table was filled from
 
@@ -59,6 +59,10 @@ function still(one) {
   return tr(cell(duration(one.time_s), "tight"), cell(what, "tight"), cell(lasted, "tight"), cell(why, "words"));
 }
 
+const checkpoint = (one) => tr(cell(missing(one.checkpoint) ? "none yet" : String(one.checkpoint), "tight"),
+  cell(duration(one.age_s), one.old ? "tight bad" : "tight"), cell(seconds(one.took_s), "tight"), cell(bytes(one.size_bytes), "tight"),
+  cell(count(one.committed), "tight"), cell(count(one.given_up), "tight"), cell(duration(one.every_s), "tight"));
+
 const worker = (one) => tr(cell(one.worker), cell(one.region), cell(one.state),
   cell(`${one.hosted} of ${one.capacity}`, "tight"), cell(percent(one.utilisation), "tight"));
 
@@ -75,6 +79,9 @@ export function tables(moment) {
   fill("deciders", ["time", "policy", "why"], moment.deciders, decider, "one policy, and nobody in its shadow");
   fill("orders", ["time", "given", "by", "order"], moment.steering.orders, order, "none so far");
   fill("faults", ["time", "what", "events stood still", "why"], stood, still, "none so far");
+  const made = moment.checkpoints ? [moment.checkpoints] : [];
+  fill("checkpoints", ["last", "age", "took", "wrote", "committed", "given up", "one every"], made, checkpoint, "this run makes none");
+  document.getElementById("checkpoints").closest("section").hidden = !made.length;
   fill("workers", ["worker", "region", "state", "slots used", "utilisation"], moment.workers, worker, "this run has no workers that come and go");
   fill("managers", ["time", "manager", "said", "why"], moment.managers, said, "nothing so far");
 }

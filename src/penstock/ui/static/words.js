@@ -28,6 +28,14 @@ export function milliseconds(value) {
   return value >= 1000 ? `${(value / 1000).toFixed(2)} s` : `${plain.format(value)} ms`;
 }
 
+export const seconds = (value) => milliseconds(missing(value) ? null : 1000 * value);
+
+export function bytes(value) {
+  if (missing(value)) return NONE;
+  const power = Math.min(3, Math.floor(Math.log10(value || 1) / 3));
+  return `${plain.format(value / 1000 ** power)} ${["B", "kB", "MB", "GB"][power]}`;
+}
+
 export function duration(seconds) {
   if (missing(seconds)) return NONE;
   if (seconds < 10) return `${plain.format(seconds)} s`;

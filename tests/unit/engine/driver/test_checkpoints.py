@@ -15,7 +15,7 @@ from penstock.engine.driver.records import Record
 from penstock.engine.protocol.messages import Done, Reports, StateReport
 from penstock.engine.protocol.progress import Phase, first_batch
 from penstock.state.segments import Segment
-from tests.waiting import until
+from tests.waiting import LONG_S, until
 
 from .checkpoints_plant import EVERY_S, FIRST, SECOND, SINK, SLOT, TIMEOUT_S, Plant
 
@@ -59,6 +59,24 @@ def test_it_is_committed_when_all_replicas_have_said_its_number(plant: Plant) ->
     assert plant.last == number
     assert plant.checkpoints.status.number == number
     assert (plant.checkpoints.status.committed, plant.checkpoints.status.given_up) == (2, 0)
+
+
+def test_its_age_and_size_are_known(plant: Plant) -> None:
+    """A checkpoint takes as long as the longest queue: how old the last one is says what would be done again."""
+    assert plant.checkpoints.status.every_s == EVERY_S
+    plant.checkpoints._since_s -= 30.0
+    assert 30.0 <= plant.checkpoints.status.age_s < 30.0 + LONG_S, "since they began"
+    number = plant.begin()
+    plant.say(number, SLOT, SECOND, SINK)
+    older, newer = Segment(number - 1, 0, 0, 500), Segment(number, 0, 0, 1200)
+    plant.say(number, FIRST, segments=[older, newer], oldest=0)
+    status = plant.checkpoints.status
+    assert (status.number, status.committed) == (number, 1)
+    assert 0.0 <= status.age_s < LONG_S
+    record = (plant.folder / f"{number}.json").stat().st_size
+    assert status.size_bytes == record + 1200, "what was there before was not written for it"
+    plant.checkpoints._since_s -= 30.0
+    assert plant.checkpoints.status.age_s >= 30.0
 
 
 def test_the_next_does_not_begin_before_all_have_shown_the_last(plant: Plant) -> None:
