@@ -95,6 +95,7 @@ def by_queries(spark: SparkSession, folder: Path, seconds: float, settle_s: floa
         keeper = penstock.attach(queries, "1..1", TARGET_MS, mode=mode, policy=policy, store=folder / "metrics.db")
         time.sleep(settle_s)
         found[str(number)] = cores(spark, policy, seconds)
+        print(number, json.dumps(found[str(number)]), file=sys.stderr)
     keeper.stop()
     spark.stop()
     return {"mode": mode, "seconds": seconds, "td_s": keeper.options.td_s, "queries": found}
@@ -132,12 +133,16 @@ def cpu_s(java: int) -> dict[str, float]:
         for one in threading.enumerate()
         if one.name.startswith("penstock")
     }
-    named = [
-        int(task.name)
-        for task in Path(f"/proc/{java}/task").iterdir()
-        if (task / "comm").read_text().strip() == JAVA_NAME
-    ]
+    named = [int(task.name) for task in Path(f"/proc/{java}/task").iterdir() if name_of(task) == JAVA_NAME]
     return {**found, "java": sum(spent_s(java, task) for task in named)}
+
+
+def name_of(task: Path) -> str:
+    """A thread's name; none if it has ended meanwhile."""
+    try:
+        return (task / "comm").read_text().strip()
+    except OSError:
+        return ""
 
 
 def spent_s(process: int, thread: int | None) -> float:
