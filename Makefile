@@ -6,7 +6,7 @@ PYTEST := $(BIN)/python -m pytest -q
 CLASSES := .venv/spark-classes.jsa
 LIGHT_JVM := -XX:SharedArchiveFile='$(CURDIR)/$(CLASSES)' -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xlog:disable
 LONG := benchmarks/soak.py  # an hour
-BENCHMARKS := $(filter-out $(LONG) %_scenarios.py %_stage.py %/rounds.py benchmarks/faults_%,$(wildcard benchmarks/*.py))
+BENCHMARKS := $(filter-out $(LONG) %_scenarios.py %_stage.py %_source.py %/rounds.py benchmarks/faults_%,$(wildcard benchmarks/*.py))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:

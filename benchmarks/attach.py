@@ -68,11 +68,16 @@ def alone(trace: str, system: str) -> dict[str, Any]:
 
 def played(trace: str, system: str, options: argparse.Namespace) -> dict[str, Any]:
     """A trace under one system."""
-    from attach_scenarios import Stage, load
+    from attach_scenarios import Scene, Stage, load_of
 
-    rates = load(trace, options.rate, options.duration)
+    scene = Scene(
+        trace=load_of(trace, options.rate, options.duration),
+        most=options.most,
+        target_s=options.target_ms / 1000,
+        kept={} if options.policy is None else {"policy": options.policy},
+    )
     with tempfile.TemporaryDirectory() as folder:
-        return Stage(Path(folder), rates, options.most, options.target_ms / 1000, options.policy).play(system)
+        return Stage(Path(folder), scene).play(system)
 
 
 def with_ratios(results: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Two queries on a Standalone cluster under a trace, with executors that somebody keeps, Spark keeps, or nobody."""
+"""Queries on a Standalone cluster under a trace, with executors that somebody keeps, Spark keeps, or nobody."""
 
 from __future__ import annotations
 
@@ -10,87 +10,38 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+from attach_source import PARTS, TraceRows, due, waits
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 import penstock
 from penstock.attached.model.progress import parse_progress
 from penstock.infra.cluster_workers import await_workers
 from penstock.infra.executors import Executors
 from penstock.infra.standalone import StandaloneCluster, StandaloneOptions
-from penstock.workload import Trace, data_file, load_trace, played, save_trace
+from penstock.workload import Trace, data_file, load_trace, played
 
 SLOTS_EACH = 2
 ROW_S = {"score": 0.06, "counts": 0.02}  # that a row waits
 TRIGGER = {"score": "3 seconds", "counts": "3 seconds"}
 WARM_UP_S = 30.0  # at the trace's first rate, which does not count
+BEGINS_S = 10.0  # from the start of the queries to the first row; Spark gives a source so long to come up
+STARTS = 5  # tries: on a busy machine a source may take longer
 PATIENCE_S = 60.0  # after the last row was due
 COARSE_S = 6.0
 LOOK_S = 0.25
-PARTS = 12  # of a batch, so that more slots help
 
 
-def load(name: str, rate: float, duration_s: float) -> Trace:
+def load_of(name: str, rate: float, duration_s: float) -> Trace:
     """A real trace at this mean rate, so long: one of long steps is compressed until they last six seconds."""
     trace = load_trace(data_file("traces", name))
     speedup = trace.step_s / COARSE_S if trace.step_s > COARSE_S else 1.0
     return played(trace, rate, speedup, duration_s)
-
-
-class TraceRows(DataSource):
-    """Rows with their number and when they are due, as a trace has them."""
-
-    @classmethod
-    def name(cls) -> str:
-        """As which it is registered."""
-        return "trace_rows"
-
-    def schema(self) -> str:
-        """The columns."""
-        return "number long, due timestamp"
-
-    def streamReader(self, schema: Any) -> TraceRowsReader:  # noqa: N802, ARG002 - Spark's name
-        """What reads it."""
-        return TraceRowsReader(self.options)
-
-
-class TraceRowsReader(DataSourceStreamReader):
-    """An offset is a number of rows; those that are due are there."""
-
-    def __init__(self, options: Mapping[str, str]) -> None:
-        self._trace = load_trace(Path(options["file"]))
-        self._begins_s = float(options["begins"])
-        self._due_s = self._begins_s + due_times_s(self._trace)
-
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        """None yet."""
-        return {"rows": 0}
-
-    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802, ARG002
-        """What is due by now."""
-        return {"rows": max(start["rows"], due(self._trace, time.time() - self._begins_s))}
-
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        """The rows in turn."""
-        first, last = start["rows"], end["rows"]
-        return [InputPartition((first + n, last, PARTS)) for n in range(min(PARTS, last - first))]
-
-    def read(self, partition: InputPartition) -> Iterator[tuple[int, Any]]:
-        """Some of the rows."""
-        for number in range(*partition.value):
-            yield number, datetime.fromtimestamp(float(self._due_s[number]), UTC)
-
-
-def due(trace: Trace, passed_s: float) -> int:
-    """How many rows of a trace have come."""
-    return int(trace.cumulated([min(max(0.0, passed_s), trace.duration_s)])[0] + 1e-6)
 
 
 def due_times_s(trace: Trace) -> np.ndarray[Any, Any]:
@@ -100,63 +51,68 @@ def due_times_s(trace: Trace) -> np.ndarray[Any, Any]:
     return found
 
 
-def waits(row_s: float) -> Any:
-    """A function for `mapInArrow` that waits for each row."""
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """What is played: rows, to which queries, and with what promise. `kept` are further options of `attach`."""
 
-    def waited(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            time.sleep(row_s * batch.num_rows)
-            yield batch
+    trace: Trace
+    most: int
+    target_s: float
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    queries: tuple[str, ...] = tuple(ROW_S)
+    logs: Path | None = None  # where Spark writes its event log
 
-    return waited
+    def first(self, system: str) -> int:
+        """How many executors a system begins with: those of the peak or the mean, or of the first rate."""
+        rates = {"peak": self.trace.peak, "mean": self.trace.mean}
+        slots = float(rates.get(system, self.trace.rates[0])) * sum(ROW_S[name] for name in self.queries)
+        return max(1, min(self.most, math.ceil(slots / SLOTS_EACH)))
 
 
 class Stage:
-    """A cluster with room for the most executors, two queries, and who keeps them."""
+    """A cluster with room for the most executors, queries, and who keeps them."""
 
-    def __init__(self, folder: Path, trace: Trace, most: int, target_s: float, policy: str | None) -> None:
+    def __init__(self, folder: Path, scene: Scene) -> None:
+        trace = scene.trace
         before = np.full(round(WARM_UP_S / trace.step_s), trace.rates[0])
         self._folder = folder
+        self._scene = scene
         self._trace = Trace(trace.name, trace.step_s, np.concatenate([before, trace.rates]))
-        self._skipped = due(self._trace, WARM_UP_S)
-        self._most = most
-        self._target_s = target_s
-        self._policy = policy
-        self._progress: dict[str, dict[int, tuple[int, int, float]]] = {name: {} for name in ROW_S}
+        self._times_s = due_times_s(self._trace)
+        self._skipped = due(self._times_s, WARM_UP_S)
+        self._progress: dict[str, dict[int, tuple[int, int, float]]] = {name: {} for name in scene.queries}
         self._seconds, self._changes, self._count = 0.0, 0, 0
         self._begins_s = 0.0
 
     def play(self, system: str) -> dict[str, Any]:
-        """The trace under one system."""
+        """The trace under one system: `attached`, `dynamic`, `peak`, `mean`, or a number of executors."""
         os.environ.update(SPARK_LOCAL_IP="127.0.0.1", PYSPARK_PYTHON=sys.executable)
         paths = (str(Path(__file__).parent), os.environ.get("PYTHONPATH", ""))
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+        first = int(system) if system.isdecimal() else self._scene.first(system)
         sizes = StandaloneOptions(cores=SLOTS_EACH, memory_mb=600)
         with StandaloneCluster(self._folder / "cluster", sizes) as cluster:
-            await_workers(cluster, self._most if system in ("attached", "dynamic") else self._first(system))
-            spark = _session(cluster, self._first(system), self._most, dynamic=system == "dynamic")
+            await_workers(cluster, self._scene.most if system == "dynamic" else first)
+            spark = self._session(cluster, first, dynamic=system == "dynamic")
             try:
+                if system == "attached":  # it begins with these, and has room for more
+                    Executors(spark).request(first)
+                    await_workers(cluster, self._scene.most)
                 return self._played(spark, system)
             finally:
                 spark.stop()
 
-    def _first(self, system: str) -> int:
-        rates = {"peak": self._trace.peak, "mean": self._trace.mean}
-        slots = float(rates.get(system, self._trace.rates[0])) * sum(ROW_S.values())
-        return max(1, min(self._most, math.ceil(slots / SLOTS_EACH)))
-
     def _played(self, spark: SparkSession, system: str) -> dict[str, Any]:
         queries = self._started(spark)
-        keeper = None
+        scene, keeper = self._scene, None
         if system == "attached":
-            named = {} if self._policy is None else {"policy": self._policy}
-            keeper = penstock.attach(queries, f"1..{self._most}", 1000 * self._target_s, **named)  # type: ignore[arg-type]
+            keeper = penstock.attach(queries, f"1..{scene.most}", 1000 * scene.target_s, **scene.kept)
         stopped = threading.Event()
         looking = threading.Thread(target=self._look, args=(spark, queries, stopped))
         looking.start()
-        total = int(self._trace.events + 1e-6)
+        total = self._times_s.size
         deadline_s = self._begins_s + self._trace.duration_s + PATIENCE_S
-        while time.time() < deadline_s and any(self._done(name) < total for name in ROW_S):
+        while time.time() < deadline_s and any(self._done(name) < total for name in scene.queries):
             time.sleep(LOOK_S)
         stopped.set()
         looking.join()
@@ -169,26 +125,32 @@ class Stage:
         return found
 
     def _started(self, spark: SparkSession) -> list[Any]:
+        """The queries, all of whose sources have come up."""
         spark.dataSource.register(TraceRows)
-        file = save_trace(self._trace, self._folder / "trace.csv")
-        self._begins_s = time.time() + 5.0
+        file = self._folder / "times.npy"
+        np.save(file, self._times_s)
+        for attempt in range(STARTS):
+            self._begins_s = time.time() + BEGINS_S
+            queries = self._start(spark, file, self._folder / f"start-{attempt}")
+            time.sleep(BEGINS_S)
+            if all(one.isActive for one in queries):
+                return queries
+            for one in queries:
+                one.stop()
+        raise RuntimeError(f"the sources did not come up in {STARTS} tries")
+
+    def _start(self, spark: SparkSession, file: Path, folder: Path) -> list[Any]:
         options = {"file": str(file), "begins": repr(self._begins_s)}
-        frames = {name: spark.readStream.format("trace_rows").options(**options).load() for name in ROW_S}
+        frames = {name: spark.readStream.format("trace_rows").options(**options).load() for name in self._scene.queries}
         waited = {name: one.mapInArrow(waits(ROW_S[name]), one.schema) for name, one in frames.items()}
-        window, by_key = sql.window("due", "10 seconds"), (sql.col("number") % 16).alias("key")
-        counted = waited["counts"].withWatermark("due", "30 seconds").groupBy(window, by_key).count()
-        outputs: dict[str, tuple[DataFrame, str]] = {
-            "score": (waited["score"], "append"),
-            "counts": (counted, "update"),
-        }
         return [
             frame.writeStream.format("noop")
-            .outputMode(mode)
+            .outputMode("update" if name == "counts" else "append")
             .queryName(name)
             .trigger(processingTime=TRIGGER[name])
-            .option("checkpointLocation", str(self._folder / name))
+            .option("checkpointLocation", str(folder / name))
             .start()
-            for name, (frame, mode) in outputs.items()
+            for name, frame in ((name, counted(one) if name == "counts" else one) for name, one in waited.items())
         ]
 
     def _look(self, spark: SparkSession, queries: list[Any], stopped: threading.Event) -> None:
@@ -215,7 +177,7 @@ class Stage:
         return max((last for _, last, _ in self._progress[name].values()), default=0)
 
     def _figures(self, total: int) -> dict[str, Any]:
-        due_s, delays, missing = self._begins_s + due_times_s(self._trace), [], 0
+        due_s, delays, missing = self._begins_s + self._times_s, [], 0
         for batches in self._progress.values():
             known = np.full(total, np.nan)
             for first, last, end_s in batches.values():
@@ -231,26 +193,36 @@ class Stage:
             "executor_seconds": round(self._seconds, 1),
             "changes": self._changes,
             "delay_ms": {name: round(1000 * float(np.quantile(found, q))) for name, q in (("p50", 0.5), ("p99", 0.99))},
-            "late_ratio": round((int((found > self._target_s).sum()) + missing) / rows, 5),
+            "late_ratio": round((int((found > self._scene.target_s).sum()) + missing) / rows, 5),
+            "counted_from_s": self._begins_s + WARM_UP_S,
         }
 
+    def _session(self, cluster: StandaloneCluster, first: int, *, dynamic: bool) -> SparkSession:
+        settings: dict[str, Any] = {
+            "spark.executor.cores": str(SLOTS_EACH),
+            "spark.executor.memory": "512m",
+            "spark.executor.instances": str(first),
+            "spark.sql.shuffle.partitions": str(PARTS),
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.log.level": "ERROR",
+            "spark.scheduler.mode": "FAIR",
+            **penstock.executor_settings(),
+            **cluster.settings,
+        }
+        if dynamic:
+            settings |= {f"spark.dynamicAllocation.{key}": value for key, value in _dynamic(first, self._scene.most)}
+        if self._scene.logs is not None:
+            settings |= {"spark.eventLog.enabled": "true", "spark.eventLog.dir": self._scene.logs.absolute().as_uri()}
+        return SparkSession.builder.appName("attach").master(cluster.url).config(map=settings).getOrCreate()
 
-def _session(cluster: StandaloneCluster, first: int, most: int, *, dynamic: bool) -> SparkSession:
-    settings: dict[str, Any] = {
-        "spark.executor.cores": str(SLOTS_EACH),
-        "spark.executor.memory": "512m",
-        "spark.executor.instances": str(first),
-        "spark.sql.shuffle.partitions": str(PARTS),
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
-        "spark.scheduler.mode": "FAIR",
-        "spark.python.daemon.module": "penstock.engine.worker.daemon",  # workers are forked, for all systems alike
-        **penstock.executor_settings(),
-        **cluster.settings,
-    }
-    if dynamic:
-        allocation = {"enabled": True, "shuffleTracking.enabled": True, "minExecutors": 1, "maxExecutors": most}
-        settings |= {f"spark.dynamicAllocation.{name}": str(value).lower() for name, value in allocation.items()}
-        settings["spark.dynamicAllocation.initialExecutors"] = str(first)
-    return SparkSession.builder.appName("attach").master(cluster.url).config(map=settings).getOrCreate()
+
+def _dynamic(first: int, most: int) -> Iterator[tuple[str, str]]:
+    yield from {"enabled": "true", "shuffleTracking.enabled": "true", "minExecutors": "1"}.items()
+    yield from {"maxExecutors": str(most), "initialExecutors": str(first)}.items()
+
+
+def counted(frame: DataFrame) -> DataFrame:
+    """Rows by window and key, which takes state."""
+    window, by_key = sql.window("due", "10 seconds"), (sql.col("number") % 16).alias("key")
+    return frame.withWatermark("due", "30 seconds").groupBy(window, by_key).count()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +15,7 @@ from penstock.attached.model.cost import Cost
 from penstock.attached.model.demand import Promise
 from penstock.attached.model.need import UNKNOWN_JOIN_S, Bounds
 from penstock.attached.model.plant import SimulatedExecutors, SimulatedQuery
+from penstock.attached.model.progress import Batch
 from penstock.attached.model.query import POLLED_S, QueryState
 from penstock.attached.options import DEFAULT_POLICY, KeeperOptions, usual_td_s
 from penstock.errors import InputError
@@ -95,7 +95,7 @@ def logged_load(logged: LoggedApplication, promise: Promise) -> Load:
         raise InputError("event log: must have a query of at least two batches with rows; there is none")
     start_s = min(one.batches[0].planned_s for one in with_rows)
     end_s = max(one.batches[-1].end_s for one in with_rows)
-    states = [_learnt(one, promise) for one in with_rows]
+    states = [_learnt(one, promise, [other for other in with_rows if other is not one]) for one in with_rows]
     return Load(
         logged.id,
         logged.slots_each,
@@ -107,11 +107,28 @@ def logged_load(logged: LoggedApplication, promise: Promise) -> Load:
     )
 
 
-def _learnt(query: LoggedQuery, promise: Promise) -> QueryState:
+def _learnt(query: LoggedQuery, promise: Promise, others: Sequence[LoggedQuery]) -> QueryState:
     state = QueryState(query.name, query.trigger_s, promise)
+    beside = [(one.start_s, one.end_s) for other in others for one in other.batches if one.rows]
     for batch in query.batches:
-        state.learn(batch)
+        state.learn(batch if batch.slots is None else replace(batch, slots=batch.slots / sharing(batch, beside)))
     return state
+
+
+def sharing(batch: Batch, beside: Sequence[tuple[float, float]]) -> float:
+    """How many batches ran while this one did, on average, itself among them: so many shared its slots.
+
+    >>> batch = Batch(number=1, start_s=10.0, planned_s=10.0, seconds=4.0, rows=9)
+    >>> sharing(batch, [(8.0, 11.0), (13.0, 20.0), (30.0, 31.0)])
+    1.5
+    """
+    if not batch.seconds > 0:
+        return 1.0
+    return (
+        1
+        + sum(max(0.0, min(batch.end_s, end_s) - max(batch.start_s, start_s)) for start_s, end_s in beside)
+        / batch.seconds
+    )
 
 
 def _fitted(query: LoggedQuery, state: QueryState, start_s: float) -> Fitted:
@@ -180,8 +197,8 @@ def replay(load: Load, policy: str | int, rules: Rules) -> Outcome:
     """The load under a policy, or on so many executors all the time."""
     now = [0.0]
     if isinstance(policy, int):
-        fixed = dataclasses.replace(rules, bounds=Bounds(policy, policy), forecaster=None)
-        first, options = policy, dataclasses.replace(played_options(load, DEFAULT_POLICY, fixed), mode="advise")
+        fixed = replace(rules, bounds=Bounds(policy, policy), forecaster=None)
+        first, options = policy, replace(played_options(load, DEFAULT_POLICY, fixed), mode="advise")
     else:
         first, options = _first(load, rules), played_options(load, policy, rules)
     executors = SimulatedExecutors(first, slots_each=load.slots_each, join_s=rules.join_s, now=lambda: now[0])
@@ -205,10 +222,8 @@ def _play(
         now[0] += STEP_S
         count = executors.count()
         spent_s += count * STEP_S if now[0] <= load.seconds else 0.0
-        given = keeper.allotment.given([one.name for one in queries], executors.slots())
-        busy = [one for one in queries if one.unfinished]
-        for one in queries:
-            one.advance(now[0], executors.slots() if len(busy) <= 1 else given[one.name])
+        for one, slots in shared_slots(queries, executors.slots()):
+            one.advance(now[0], slots)
         if now[0] >= due_s:
             keeper.step(now[0])
             due_s += keeper.options.td_s
@@ -216,6 +231,13 @@ def _play(
             timeline.append((now[0], executors.count()))
     keeper.monitor.collect(now[0])
     return spent_s, timeline
+
+
+def shared_slots(queries: Sequence[SimulatedQuery], slots: int) -> list[tuple[SimulatedQuery, int]]:
+    """The slots that each query has now: those whose batches run share them evenly, as Spark's fair scheduler does."""
+    running = sum(one.running() is not None for one in queries)
+    sharing = [running + (one.running() is None) for one in queries]  # one that begins now is one more
+    return [(one, max(1, slots // number) if slots else 0) for one, number in zip(queries, sharing, strict=True)]
 
 
 def _outcome(

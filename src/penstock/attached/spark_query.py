@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -123,8 +123,9 @@ class SparkQuery:
         if not wanted:
             return found
         store, last = self._context.statusStore(), max(one.number for one in batches)
-        jobs = sorted(self._context.statusTracker().getJobIdsForGroup(self.run_id))
-        for job in reversed([one for one in jobs if one > self._looked_at]):
+        looked_at = self._looked_at
+        for job in _newest_first(self._context.statusTracker().getJobIdsForGroup(self.run_id), self._looked_at):
+            looked_at = max(looked_at, job)
             number, stages = _job(store, job)
             if number is not None and number < min(wanted):
                 break
@@ -132,8 +133,9 @@ class SparkQuery:
                 core_s, tasks = _stages(store, stages)
                 before = found.get(number, (0.0, 0))
                 found[number] = before[0] + core_s, max(before[1], tasks)
-            if number is not None and number <= last:
-                self._looked_at = max(self._looked_at, job)
+            if number is not None and number > last:  # of the batch that runs: the next look wants it again
+                looked_at = job - 1
+        self._looked_at = max(self._looked_at, looked_at)
         return {number: one for number, one in found.items() if one[0] > 0}
 
 
@@ -143,6 +145,20 @@ def _offsets(progress: Any) -> list[Any]:
     while each.hasNext():
         found.append(str(each.next().json()))
     return found
+
+
+def _newest_first(jobs: Any, after: int) -> Iterator[int]:
+    """Those after one, in Java's array, whichever way it is sorted: to read one is a call, and Spark keeps a thousand.
+
+    >>> list(_newest_first([7, 5, 4, 2], 4)), list(_newest_first([2, 4, 5, 7], 4))
+    ([7, 5], [7, 5])
+    """
+    count = len(jobs)
+    places = range(count) if count < 2 or jobs[0] > jobs[count - 1] else range(count - 1, -1, -1)
+    for place in places:
+        if (job := int(jobs[place])) <= after:
+            return
+        yield job
 
 
 def _job(store: Any, job: int) -> tuple[int | None, list[int]]:

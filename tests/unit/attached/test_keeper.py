@@ -146,6 +146,16 @@ def test_a_query_that_falls_silent_keeps_its_executors(caplog: pytest.LogCapture
     assert "nothing is scaled in" in plan.plan.notes[0]
 
 
+def test_executors_stay_until_the_first_batches_have_ended() -> None:
+    """Two queries on three slots had one each by rounding, and the third was let go before anything was known."""
+    silent = [query(lambda s: int(10 * s), name) for name in ("clicks", "views", "orders", "likes")]
+    played = Played(*silent, first=3)
+    for one in silent:
+        one.batches = lambda: ()  # type: ignore[method-assign]
+    played.until(100.0)
+    assert set(played.counts) == {3}
+
+
 def test_a_cluster_that_refuses_executors_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
     played = Played(query(lambda s: int(100 * s)))
     asked: list[int] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -81,3 +82,91 @@ def test_something_else_than_a_query() -> None:
 
 def test_the_settings_that_are_asked_for_have_those_of_executors() -> None:
     assert executor_settings().items() >= SETTINGS.items()
+
+
+class Jobs(list[int]):
+    """An array of Java's, which counts how often it is read."""
+
+    def __init__(self, jobs: list[int]) -> None:
+        super().__init__(jobs)
+        self.read = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        self.read += 1
+        return super().__getitem__(place)
+
+    def __iter__(self) -> Any:
+        for place in range(len(self)):
+            yield self[place]
+
+
+class Status:
+    """Spark's status store: a job for each batch, of one stage that took a second, the newest first."""
+
+    def __init__(self) -> None:
+        self.jobs = Jobs([])
+        self.batch_of: dict[int, int | None] = {}
+        self.asked: list[int] = []
+
+    def getJobIdsForGroup(self, _: str) -> Jobs:  # noqa: N802 - Spark's name
+        return self.jobs
+
+    def add(self, *batches: int | None) -> None:
+        for batch in batches:
+            self.batch_of[len(self.batch_of)] = batch
+        self.jobs = Jobs(sorted(self.batch_of, reverse=True))
+
+    def job(self, number: int) -> Any:
+        self.asked.append(number)
+        batch, stages = self.batch_of[number], SimpleNamespace(size=lambda: 1, apply=lambda _: number)
+        told = SimpleNamespace(isDefined=lambda: True, get=lambda: "own" if batch is None else f"q\nbatch = {batch}")
+        return SimpleNamespace(description=lambda: told, stageIds=lambda: stages)
+
+    def lastStageAttempt(self, _: int) -> Any:  # noqa: N802 - Spark's name
+        return SimpleNamespace(executorRunTime=lambda: 1000, numTasks=lambda: 4)
+
+
+def progress(batch: int) -> Any:
+    stamp = f"2026-11-18T10:{batch // 60:02}:{batch % 60:02}.000Z"
+    told = {"batchId": batch, "timestamp": stamp, "numInputRows": 10, "durationMs": {"triggerExecution": 900}}
+    return SimpleNamespace(timestamp=lambda: stamp, json=lambda: json.dumps(told))
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[SparkQuery, Status, list[Any]]:
+    """A query, what Spark's status store has of it, and its progress."""
+    status, told = Status(), list[Any]()
+    context = SimpleNamespace(statusStore=lambda: status, statusTracker=lambda: status)
+    monkeypatch.setattr(SESSION, "sparkContext", lambda: context)
+    first = java("ProcessingTimeTrigger", 1000)
+    first.recentProgress = lambda: told
+    return SparkQuery(SimpleNamespace(_jsq=first)), status, told
+
+
+def test_a_look_reads_no_more_of_the_jobs_than_are_new(watched: tuple[SparkQuery, Status, list[Any]]) -> None:
+    """All were read at each look, a call into Java for each: with the thousand that Spark keeps, percents of a core."""
+    query, status, told = watched
+    status.add(*range(900))
+    told += [progress(batch) for batch in range(800, 900)]
+    assert [one.core_s for one in query.batches()][-20:] == [1.0] * 20
+    status.add(900, 901)  # the second still runs
+    told.append(progress(900))
+    assert [(one.core_s, one.tasks) for one in query.batches()] == [(1.0, 4)]
+    assert status.jobs.read < 10
+    told.append(progress(901))
+    assert [one.core_s for one in query.batches()] == [1.0]
+
+
+def test_jobs_that_say_no_batch_are_looked_at_once(watched: tuple[SparkQuery, Status, list[Any]]) -> None:
+    """A function that writes batches may describe jobs itself: all of these were looked at again and again."""
+    query, status, told = watched
+    status.add(*[None] * 300)
+    told.append(progress(0))
+    assert [one.core_s for one in query.batches()] == [None]
+    status.asked.clear()
+    status.add(1, None, 2, None)
+    told.append(progress(1))
+    assert [one.core_s for one in query.batches()] == [1.0]
+    told.append(progress(2))
+    assert [one.core_s for one in query.batches()] == [1.0]
+    assert len(status.asked) < 10

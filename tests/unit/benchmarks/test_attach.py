@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from attach import with_ratios
-from attach_scenarios import WARM_UP_S, Stage, due, due_times_s, load
+from attach_scenarios import WARM_UP_S, Scene, Stage, due_times_s, load_of
+from attach_source import due
 
 from penstock.workload import Trace
 
@@ -19,17 +20,19 @@ def test_rows_are_due_as_the_trace_says() -> None:
     assert times.size == 30
     assert times[9] == pytest.approx(1.0)
     assert times[-1] == pytest.approx(2.0)
-    assert [due(TRACE, passed_s) for passed_s in (-1.0, 0.5, 1.0, 1.5, 9.0)] == [0, 5, 10, 20, 30]
+    assert [due(times, passed_s) for passed_s in (-1.0, 0.5, 1.0, 1.5, 9.0)] == [0, 5, 10, 20, 30]
 
 
 def test_traces_of_long_steps_are_compressed_and_others_are_cut() -> None:
-    taxi, dns = load("nyc_taxi_passengers_1800s.csv", 30.0, 600.0), load("dns_wrccdc_2018_1s.csv", 30.0, 120.0)
+    taxi, dns = load_of("nyc_taxi_passengers_1800s.csv", 30.0, 600.0), load_of("dns_wrccdc_2018_1s.csv", 30.0, 120.0)
     assert (taxi.step_s, taxi.duration_s) == (6.0, 600.0)
     assert (dns.step_s, dns.duration_s) == (1.0, 120.0)
 
 
 def test_delays_are_from_when_rows_were_due_without_those_of_the_warm_up(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, Trace("one", 1.0, np.full(10, 10.0)), most=4, target_s=5.0, policy=None)
+    scene = Scene(trace=Trace("one", 1.0, np.full(10, 10.0)), most=4, target_s=5.0)
+    assert [scene.first(system) for system in ("attached", "peak", "mean")] == [1, 1, 1]
+    stage = Stage(tmp_path, scene)
     total, stage._begins_s = int(10 * (WARM_UP_S + 10)), 1000.0
     half = total - 50
     for batches in stage._progress.values():

@@ -33,7 +33,7 @@ def test_advice_in_words_with_settings_and_a_picture(tmp_path: Path) -> None:
     said = " ".join(done.output.split())
     assert "Query 'slow' (every 2 s): 4,350 rows; a row takes 5." in said
     assert "As it was: 0.049 executor-hours; 42." in said
-    assert "All the time 4 executors would do" in said
+    assert "All the time 2 executors would do" in said
     assert 'keeper = penstock.attach(spark.streams.active, executors="1..6", target_ms=10000, late=0.01, ' in said
     assert "forecaster=None, td_s=5, cooldown_s=30)" in said
     assert all(f"{key} {value}" in said for key, value in penstock.executor_settings().items())

@@ -71,14 +71,16 @@ class Allotment:
     def given(self, names: Sequence[str], slots: int) -> dict[str, int]:
         """Of the slots that are there, those of each query: what it wants, or its part by need where they are too few.
 
+        Queries that nothing was planned for yet have an even part, and none is left over: it would be let go.
+
         >>> allotment = Allotment(None)
-        >>> allotment.given(["a", "b"], 4)
-        {'a': 2, 'b': 2}
+        >>> allotment.given(["a", "b"], 4), allotment.given(["a", "b"], 3)
+        ({'a': 2, 'b': 2}, {'a': 2, 'b': 1})
         >>> allotment.wanted = {"a": 2, "b": 9}
         >>> allotment.given(["a", "b"], 8), allotment.given(["a", "b"], 16)
         ({'a': 2, 'b': 6}, {'a': 2, 'b': 9})
         """
-        evenly = max(1, slots // max(1, len(names)))
+        evenly = math.ceil(slots / max(1, len(names)))
         wanted = {name: max(1, self.wanted.get(name, evenly)) for name in names}
         if sum(wanted.values()) <= slots:
             return wanted
