@@ -15,10 +15,10 @@ def test_pull_is_played_beside_shuffle_where_asked_for() -> None:
     assert (
         found
         == [
-            ("latency", "direct", "5", "pull"),
-            ("latency", "direct", "200", "pull"),
-            ("latency", "direct", "2000", "pull"),
-            ("rate", "direct", "600000", "pull"),
+            ("latency", "penstock", "5", "pull"),
+            ("latency", "penstock", "200", "pull"),
+            ("latency", "penstock", "2000", "pull"),
+            ("rate", "penstock", "600000", "pull"),
         ]
         * 2
     )
@@ -27,7 +27,7 @@ def test_pull_is_played_beside_shuffle_where_asked_for() -> None:
 
 def test_the_table_has_a_row_for_each() -> None:
     figures = {" ".join(one): {"p50": 10.0, "p99": 30.0, "rate": 50_000.0} for one in plan(1, pull=True)}
-    figures["rate direct 600000 pull"]["rate"] = 45_000.0
+    figures["rate penstock 600000 pull"]["rate"] = 45_000.0
     console = Console(width=140, file=io.StringIO(), record=True)
     console.print(bindings(figures))
     text = console.export_text()
