@@ -194,7 +194,7 @@ def summary(found: Sequence[Recovery], lost: int, delay_ms: float) -> dict[str, 
 
 
 def main(
-    kills: Annotated[int, typer.Option(help="how many")] = 10,
+    kills: Annotated[int, typer.Option("--kills", help="how many")] = 10,
     rate: Annotated[float, typer.Option(help="events a second")] = 100.0,
     warm_up_s: Annotated[float, typer.Option(help="before the first")] = 30.0,
     pause_s: Annotated[float, typer.Option(help="between two, and up to 10 s more")] = 15.0,
