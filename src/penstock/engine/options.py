@@ -67,7 +67,7 @@ class RunOptions:
         for name, least in whole:
             value = getattr(self, name)
             if value is not None and not is_whole(value, least):
-                raise InputError(f"{name} must be at least {least}; got {value!r}")
+                raise InputError(f"{name} must be whole and at least {least}; got {value!r}")
 
     @property
     def port_range(self) -> Ports | None:

@@ -204,7 +204,7 @@ CASES = {
         (*TWITTER, "--policy", "oracle"),
         "policy 'oracle': knows the future, which only the simulator can tell it",
     ),
-    "no queue": ((*TWITTER, "--q-size", "0"), "q_size must be at least 1; got 0"),
+    "no queue": ((*TWITTER, "--q-size", "0"), "q_size must be whole and at least 1; got 0"),
     "no time": ((*TWITTER, "--t-out", "0"), "t_out_s must be above 0; got 0.0"),
     "too short an interval": ((*TWITTER, "--td", "0.1"), "interval: td must be at least 0.2 s; got 0.1 s"),
     "no interval": ((*TWITTER, "--td", "nan"), "interval: td must be at least 0.2 s; got nan s"),

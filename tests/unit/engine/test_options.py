@@ -29,13 +29,14 @@ def test_nothing_is_dropped_by_default() -> None:
         ({"checkpoint_every_s": math.nan}, "checkpoint_every_s must be at least 1; got nan"),
         ({"silent_s": 4}, "silent_s must be at least 5; got 4"),
         ({"checkpoint_timeout_s": 0.0}, "checkpoint_timeout_s must be above 0; got 0.0"),
-        ({"q_size": 0}, "q_size must be at least 1; got 0"),
-        ({"queue_bytes": 1000}, "queue_bytes must be at least 1048576; got 1000"),
-        ({"source_slots": 0}, "source_slots must be at least 1; got 0"),
+        ({"q_size": 0}, "q_size must be whole and at least 1; got 0"),
+        ({"q_size": 2.5}, "q_size must be whole and at least 1; got 2.5"),
+        ({"queue_bytes": 1000}, "queue_bytes must be whole and at least 1048576; got 1000"),
+        ({"source_slots": 0}, "source_slots must be whole and at least 1; got 0"),
         ({"encrypt": "yes"}, "encrypt must be True, False or None; got 'yes'"),
         ({"ports": "40000"}, "ports must be two of 1 to 65535, as 40000-40100; got '40000'"),
         ({"ports": "0-70000"}, "ports must be two of 1 to 65535, as 40000-40100; got '0-70000'"),
-        ({"retries": -1}, "retries must be at least 0; got -1"),
+        ({"retries": -1}, "retries must be whole and at least 0; got -1"),
     ],
 )
 def test_a_broken_rule_names_option_and_value(given: dict[str, Any], message: str) -> None:
