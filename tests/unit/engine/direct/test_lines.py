@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import socket
-import ssl
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -22,88 +18,11 @@ from penstock.engine.direct import receiver, sender
 from penstock.engine.direct.greeting import Addressee, Greeting
 from penstock.engine.direct.receiver import Listener
 from penstock.engine.direct.sender import Lines
-from penstock.engine.driver.credential import make_credential
-from penstock.engine.plan.layout import full_layout
-from penstock.engine.plan.program import DriverAddress, Program
 from penstock.engine.protocol.messages import LENGTH, Address
 from penstock.engine.protocol.ports import Ports
-from penstock.engine.protocol.tls import Credential, client_side
 from penstock.errors import EngineError
-from penstock.topology import ReplicaId, Topology
 
-from ..made import CREDENTIAL
-
-Tools = SimpleNamespace
-SECRET = b"s" * 32
-GENERATION = 3
-PLAIN = DriverAddress("127.0.0.1", 1, SECRET, 60.0)
-TLS = replace(PLAIN, credential=CREDENTIAL)
-
-
-class Receiver:
-    """A replica that listens: what has come, and what went wrong."""
-
-    def __init__(self, replica: int = 0, driver: DriverAddress = PLAIN) -> None:
-        self.listener = Listener("127.0.0.1", driver, Addressee("run", GENERATION, "op", replica))
-        self.came: list[bytes] = []
-        self.faults: list[BaseException] = []
-        self.open = threading.Event()  # it takes what comes
-        self.open.set()
-        self.listener.start(self._arrive, self.faults.append)
-
-    def _arrive(self, bundle: bytes) -> None:
-        assert self.open.wait(30)
-        self.came.append(bundle)
-
-
-class World:
-    """Two replicas of `op`, and whoever sends to them."""
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.receivers = [Receiver(0, program.driver), Receiver(1, program.driver)]
-        self.places: dict[ReplicaId, Address] = {
-            ("op", number): one.listener.address for number, one in enumerate(self.receivers)
-        }
-        self.over = False
-        self._made: list[Lines] = []
-
-    @property
-    def encrypted(self) -> bool:
-        return self.program.driver.credential is not None
-
-    def lines(self, **changed: object) -> Lines:
-        program = replace(self.program, **changed)  # type: ignore[arg-type]
-        made = Lines(program, lambda: self.places, lambda: self.over)
-        self._made.append(made)
-        return made
-
-    def close(self) -> None:
-        for lines in self._made:
-            lines.close()
-        for one in self.receivers:
-            one.open.set()
-            one.listener.close()
-
-
-def program(tools: Tools, driver: DriverAddress = PLAIN) -> Program:
-    topology = Topology("app", pool=2)
-    topology.operator("op", len, inputs=topology.source("events"))
-    made: Program = tools.program_of(topology, generation=GENERATION, layout=full_layout(topology))
-    return replace(made, driver=driver)
-
-
-@pytest.fixture(params=[PLAIN, TLS], ids=["plain", "tls"])
-def world(tools: Tools, request: pytest.FixtureRequest) -> Iterator[World]:
-    world = World(program(tools, request.param))
-    yield world
-    world.close()
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sender, "LOOK_S", 0.02)
-    monkeypatch.setattr(sender, "BROKEN_S", 0.2)
+from .lines_world import GENERATION, PLAIN, Receiver, Tools, World, program, stranger
 
 
 def test_each_replica_gets_its_own_in_order(world: World, tools: Tools) -> None:
@@ -246,11 +165,11 @@ def test_no_bytes_are_taken_for_a_bundle(world: World, tools: Tools, data: bytes
     """Whatever a stranger sends: nothing arrives, and those who know the secret are still heard."""
     one = world.receivers[0]
     before = len(one.came)
-    with contextlib.suppress(OSError), socket.create_connection(one.listener.address) as stranger:
-        stranger.sendall(data)
+    with contextlib.suppress(OSError), socket.create_connection(one.listener.address) as anybody:
+        anybody.sendall(data)
     if world.encrypted:  # and also one who holds the certificate, but not the secret
-        with contextlib.suppress(OSError), _stranger(one.listener.address, CREDENTIAL) as stranger:
-            stranger.sendall(data)
+        with contextlib.suppress(OSError), stranger(one.listener.address) as trusted:
+            trusted.sendall(data)
     lines = world.lines()
     lines.send([(0, b"ours")])
     tools.until(lambda: len(one.came) > before)
@@ -308,103 +227,6 @@ def test_a_listener_that_cannot_be_made_keeps_no_socket(monkeypatch: pytest.Monk
     with pytest.raises(OSError, match="too many open files"):
         Listener("127.0.0.1", PLAIN, Addressee("run", GENERATION, "op", 0))
     assert made[0].fileno() == -1
-
-
-# ── TLS ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-def encrypted(tools: Tools) -> Iterator[World]:
-    world = World(program(tools, TLS))
-    yield world
-    world.close()
-
-
-def _stranger(address: Address, credential: Credential) -> socket.socket:
-    return client_side(credential).wrap_socket(socket.create_connection(address, timeout=10))
-
-
-def test_what_is_sent_cannot_be_read_on_its_way(encrypted: World, tools: Tools) -> None:
-    tapped = _tap(encrypted, tools)
-    encrypted.lines().send([(0, b"confidential" * 100)])
-    tools.until(lambda: encrypted.receivers[0].came)
-    assert len(tapped) > 1200
-    assert b"confidential" not in tapped
-    assert b"run" not in tapped
-
-
-def _tap(world: World, tools: Tools) -> bytearray:
-    """Someone on the way to the first replica, who passes on and keeps what both say."""
-    server, heard = socket.create_server(("127.0.0.1", 0)), bytearray()
-    real, world.places["op", 0] = world.places["op", 0], server.getsockname()
-
-    def serve() -> None:
-        here, _ = server.accept()
-        there = socket.create_connection(real)
-        with server, here, there:
-            back = threading.Thread(target=pass_on, args=(there, here))
-            back.start()
-            pass_on(here, there)
-            there.shutdown(socket.SHUT_RDWR)
-            back.join()
-
-    def pass_on(come: socket.socket, go: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while data := come.recv(1 << 16):
-                heard.extend(data)
-                go.sendall(data)
-
-    threading.Thread(target=serve, daemon=True).start()
-    return heard
-
-
-def test_another_runs_certificate_is_refused_by_both_ends(encrypted: World, impatient: None) -> None:
-    other = replace(TLS, credential=make_credential())
-    with pytest.raises(EngineError, match="op/0 cannot be reached: SSLCertVerificationError: "):
-        encrypted.lines(driver=other).send([(0, b"forged")])
-    gullible = client_side(other.credential)
-    gullible.verify_mode = ssl.CERT_NONE
-    plain = socket.create_connection(encrypted.places["op", 0], timeout=10)
-    with gullible.wrap_socket(plain) as line, pytest.raises(ssl.SSLError, match="unknown ca"):
-        line.recv(32)
-    assert encrypted.receivers[0].came == []
-
-
-def test_a_plain_stranger_is_hung_up_on_and_the_log_says_so_once(
-    encrypted: World, tools: Tools, caplog: pytest.LogCaptureFixture
-) -> None:
-    for _ in range(20):
-        with socket.create_connection(encrypted.places["op", 0], timeout=10) as stranger:
-            stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
-            with contextlib.suppress(ConnectionResetError):
-                while stranger.recv(4096):
-                    pass
-    encrypted.lines().send([(0, b"ours")])
-    tools.until(lambda: encrypted.receivers[0].came)
-    warned = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
-    assert len(warned) == 1
-    assert "hung up on a stranger" in warned[0]
-
-
-def test_one_who_is_slow_to_shake_hands_holds_nobody_up(encrypted: World, tools: Tools) -> None:
-    """One thread reads for all: it never waits for one of them. Who is slow is let in all the same."""
-    to, hello = encrypted.places["op", 0], _client_hello()
-    with contextlib.ExitStack() as stack:
-        slow = [stack.enter_context(socket.create_connection(to, timeout=10)) for _ in range(10)]
-        for number, one in enumerate(slow):
-            one.sendall(hello[: 1 + number * 20])
-        encrypted.lines().send([(0, b"ours")])
-        tools.until(lambda: encrypted.receivers[0].came)
-        for number, one in enumerate(slow):
-            one.sendall(hello[1 + number * 20 :])
-            assert one.recv(1) == b"\x16"  # the answer: a message of a handshake
-
-
-def _client_hello() -> bytes:
-    out = ssl.MemoryBIO()
-    with contextlib.suppress(ssl.SSLWantReadError):
-        client_side(CREDENTIAL).wrap_bio(ssl.MemoryBIO(), out).do_handshake()
-    return out.read()
 
 
 def test_who_never_says_anything_is_hung_up_on_when_another_comes(
