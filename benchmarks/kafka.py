@@ -10,7 +10,8 @@ last operator does. Latency is from an event's time in the input topic to its ar
 The highest rate is that of many events which become visible at once, in a transaction, to a contender that is warm.
 
 A run begins ten minutes behind while more comes, its operators taking 5 ms for an event: as fast as the same pools
-with all events in a file, memory bounded; and with the replicas that psps, counting what waits upstream, asks for.
+with all events in a file, memory bounded; and with the replicas that psps, counting what waits upstream, asks for, events
+bound early and late.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def plan(rounds: int, count: str, behind_s: str) -> list[Scenario]:
     """Every scenario of every round, alternating between the systems."""
     once: list[Scenario] = [("latency", system, rate) for rate in RATES for system in SYSTEMS]
     once += [("rate", system, count) for system in SYSTEMS]
-    return once * rounds + [("saturated", "20000"), *(("behind", policy, behind_s) for policy in ("none", POLICY))]
+    late = [("behind", "none", behind_s), ("behind", POLICY, behind_s), ("behind", POLICY, behind_s, "pull")]
+    return [*once * rounds, ("saturated", "20000"), *late]
 
 
 def main() -> None:
@@ -95,18 +97,19 @@ def tell(result: dict[str, Figures]) -> None:
         system: next(one for name, one in result.items() if name.startswith(f"rate {system}")) for system in SYSTEMS
     }
     console.print(_rates(rates))
-    (full,), (behind, sized) = (_of(result, kind) for kind in ("saturated", "behind"))
+    (full,), (behind, *sized) = (_of(result, kind) for kind in ("saturated", "behind"))
     console.print(
         f"begun {behind['behind_s']:.0f} s behind: {behind['rate']:.0f} events/s, {behind['rate'] / full['rate']:.2f} "
         f"of the {full['rate']:.0f} of the same pools from a file; memory {behind['memory_early_mb']:.0f} MB at first, "
         f"{behind['memory_most_mb']:.0f} MB at most"
     )
-    console.print(
-        f"under {POLICY}: {sized['active_behind']:.0f} replicas while behind, "
-        f"{sized['active_afterwards']:.0f} afterwards; caught up after {sized['took_s']:.0f} s "
-        f"({behind['took_s']:.0f} s with all {behind['active_behind']:.0f}), "
-        f"{sized['rate'] / full['rate']:.2f} of the full rate, memory {sized['memory_most_mb']:.0f} MB at most"
-    )
+    for grouping, one in zip(("shuffle", "pull"), sized, strict=True):
+        console.print(
+            f"under {POLICY}, {grouping}: {one['active_behind']:.0f} replicas while behind, "
+            f"{one['active_afterwards']:.0f} afterwards; caught up after {one['took_s']:.0f} s "
+            f"({behind['took_s']:.0f} s with all {behind['active_behind']:.0f}), "
+            f"{one['rate'] / full['rate']:.2f} of the full rate, memory {one['memory_most_mb']:.0f} MB at most"
+        )
 
 
 def _of(result: dict[str, Figures], kind: str) -> list[Figures]:

@@ -90,12 +90,13 @@ def saturated(brokers: str, count: str) -> Figures:
     return {"rate": middle(seen)}
 
 
-def behind(brokers: str, policy: str, behind_s: str) -> Figures:
+def behind(brokers: str, policy: str, behind_s: str, grouping: str = "shuffle") -> Figures:
     """The same operators, begun so many seconds behind a topic to which more comes meanwhile."""
     waiting = int(LIVE_RATE * float(behind_s))
     with stage(brokers) as on:
         on.fill(waiting)
-        with on.playing("penstock", str(SERVICE_MS), str(POOL), *([] if policy == "none" else [policy])) as family:
+        under = [] if policy == "none" else [policy, grouping]
+        with on.playing("penstock", str(SERVICE_MS), str(POOL), *under) as family:
             sender = Sender(on, LIVE_RATE)
             until(lambda: bool(family.members() and on.delivered()), FIRST_S)
             memory = [family.memory_mb()]

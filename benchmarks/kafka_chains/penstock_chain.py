@@ -1,6 +1,6 @@
 """Penstock: the four operators, two replicas each; the last one publishes, as the others' do.
 
-    penstock_chain.py BROKERS SOURCE SINK FOLDER [SERVICE_MS POOL [POLICY]]
+    penstock_chain.py BROKERS SOURCE SINK FOLDER [SERVICE_MS POOL [POLICY [GROUPING]]]
 
 SOURCE is a topic, or a file of events. Under a policy replicas come and go; it says each second how many are active.
 """
@@ -47,9 +47,9 @@ def chain(brokers: str, sink: str, function: Any, pool: int) -> Topology:
 
 
 def main(brokers: str, source: str, sink: str, folder: str, *more: str) -> None:
-    service_ms, pool, policy = (*more, *("0", "2", "")[len(more) :])
+    service_ms, pool, policy, grouping = (*more, *("0", "2", "", "shuffle")[len(more) :])
     function = partial(slow_step, float(service_ms) / 1000) if float(service_ms) else step
-    topology = chain(brokers, sink, function, int(pool))
+    topology = chain(brokers, sink, function, int(pool)).tuned(grouping=grouping)
     reads = FileSource(source) if Path(source).is_file() else KafkaSource(brokers, source)
     options = RunOptions(folder=Path(folder), checkpoint_every_s=10)
     replicas = {} if policy else dict.fromkeys(OPERATORS, int(pool))
