@@ -1,20 +1,24 @@
 """The right size at both levels: policies as curves on the real traces, each with one setting chosen on other traces.
 
-    python benchmarks/sizing.py --resume sizing/ --json sizing.json --html sizing/    # about 50 min on two cores
-    python benchmarks/sizing.py --quick                                               # about a minute
+    python benchmarks/sizing.py --resume sizing/ --json sizing.json --html sizing/
+    python benchmarks/sizing.py --quick
     python benchmarks/sizing.py --rates 20,200,2000 --arrivals poisson,even --resume sizing/    # many hours
 
-How long it takes was estimated from single simulations, and not measured as a whole.
+Its default form was not yet run as a whole. With one seed and four policies at three headrooms, replicas at td 1 s take
+127 s of CPU time.
 
-Replicas, and workers of four slots that join after 12, 60 and 180 s, both at td 1 and 5 s. A trace is played for eight
-times as long as a worker takes to join, and 480 s at least. Policies that plan over forecasts are played at td 1 s with
-`--slow` only, as one takes as long there as all others together.
+Replicas, and workers of four slots that join after 12, 60 and 180 s, both at td 1 and 5 s. A piece of a trace is played
+that lasts eight times as long as a worker takes to join, and 480 s at least. It begins half an hour after the trace
+does: a run that has been going on for a while. Policies that learn (`penstock`, and forecasters) know the rates before
+it, and all begin with the replicas that the largest of them needed in the last interval or joining time. Policies that
+plan over forecasts are played at td 1 s with `--slow` only, as one takes as long there as all others together.
 
 The traces make two halves. Every policy, ours as well, gets the one headroom with which it keeps the promise on most
 traces of one half, the cheapest of these, and is judged with it on the other half. `best` is its cheapest headroom of
 each trace in hindsight, and `within` what is paid over that, on the traces on which the promise is kept.
 Cost is replica-seconds, or slot-seconds of workers (used or not), over the replica-seconds that no run can do without
-that keeps the promise (`×bound`), and over the oracle's (`×oracle`).
+that keeps the promise (`×bound`), and over the oracle's (`×oracle`); of workers over those of a plan that knows all
+rates and has whole workers for them, started in time (`sizing_stage.planned`).
 
 The rules and constants of `penstock` were chosen in trials, before this benchmark was there. `seen` says how many of a
 row's traces are named in the notes of these trials, of replicas or of workers: on them it had an advantage.
@@ -35,6 +39,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
+from sizing_stage import TRACES, first_replicas, pieces, planned
 
 from penstock.common.names import one_of
 from penstock.infra.simulated import Region
@@ -43,22 +48,12 @@ from penstock.policy.registry import POLICIES as POLICY_NAMES
 from penstock.report.page import write_page
 from penstock.report.sweep_page import sweep_page
 from penstock.simulator import Scenario, Sweep
-from penstock.simulator.curves import Setting, SweepResult, geometric_mean
+from penstock.simulator.curves import Point, Setting, SweepResult, geometric_mean
 from penstock.simulator.parallel import cores
-from penstock.simulator.prepare import topology_of
 from penstock.simulator.run import ORACLE
 from penstock.simulator.scenario import ARRIVALS
-from penstock.workload import data_file, data_folder, load_trace
+from penstock.workload import DAY_S, data_folder
 
-TRACES = {  # how many times faster each is played: coarse ones so that a step lasts 5 s
-    "azure_llm_code_2023_1s": 1.0,
-    "bgelasor_fluctuate_600s": 120.0,
-    "bgelasor_periodic_300s": 60.0,
-    "demeter_cars_1s": 1.0,
-    "dns_wrccdc_2018_1s": 1.0,
-    "nyc_taxi_passengers_1800s": 360.0,
-    "twitter_stream_sample_2021_burst_1s": 1.0,
-}
 POLICIES = "penstock,psps,ds2,flink:short,keda,e2df,incremental,cba,static:peak"
 ON_WORKERS = "penstock,psps,e2df,dynamic_allocation,cba,static:peak"
 SLOW = ("cba", "spea", "optimal")  # they plan over forecasts
@@ -69,7 +64,6 @@ SEEN = {  # traces that are named in the notes of the trials of `penstock`
 }
 OURS, WIDTH = "penstock", 140
 SLOTS = 4  # of a worker
-FIRST = 4  # replicas of each operator that all begin with, where there are workers: five of these host them
 JOINING_S = (12.0, 60.0, 180.0)
 LEAST_S, JOININGS = 480.0, 8.0  # a trace is played for at least so long, and so many times as a worker takes to join
 USUAL_RATE = 200.0  # for which the pools are meant
@@ -98,21 +92,16 @@ class Part:
     def scenario(self, trace: str, given: argparse.Namespace) -> Scenario:
         """The Twitter application under a trace, with pools that carry many times the mean."""
         pool = math.ceil((given.pool if self.joining_s is None else given.worker_pool) * max(1, self.rate / USUAL_RATE))
+        before, played = pieces(trace, self.seconds(given), self.rate)
         scenario = Scenario(
-            "twitter",
-            load_trace(data_file("traces", f"{trace}.csv")),
-            events=data_folder("events"),
-            pool=pool,
-            arrivals=self.arrivals,
-        ).played(speedup=TRACES[trace], duration_s=self.seconds(given))
-        scenario = scenario.played(mean_rate=self.rate)  # of what is left
-        scenario = scenario.changed(td_s=self.td_s, late=given.late)
+            "twitter", played, before=before, events=data_folder("events"), pool=pool, arrivals=self.arrivals
+        ).changed(td_s=self.td_s, late=given.late, day_s=DAY_S / TRACES[trace])
+        first = first_replicas(scenario, before, max(self.td_s, self.joining_s or 0.0))
         if self.joining_s is None:
-            return scenario
+            return scenario.changed(replicas=first)
         region = Region(name="here", sizes=(WorkerSize(name="four", capacity=SLOTS),), start_s=self.joining_s)
-        replicas = dict.fromkeys(topology_of(scenario).operators, FIRST)
-        most = math.ceil(len(replicas) * pool / SLOTS) + 1
-        return scenario.changed(levels="both", regions=(region,), replicas=replicas, workers=most)
+        most = math.ceil(len(first) * pool / SLOTS) + 1
+        return scenario.changed(levels="both", regions=(region,), replicas=first, workers=most)
 
 
 @dataclass(frozen=True)
@@ -126,7 +115,7 @@ class Row:
     kept: int
     traces: int
     cost: float
-    oracle: float  # the same over the oracle's
+    oracle: float  # the same over the oracle's; of workers over a plan's that knows all rates
     late: float  # the mean share
     missed: tuple[str, ...]  # traces on which the promise is not kept
     best: float | None  # over the traces of the half on which some headroom keeps the promise
@@ -147,13 +136,15 @@ def parts(given: argparse.Namespace) -> list[Part]:
     return found
 
 
-def in_slots(result: SweepResult) -> SweepResult:
-    """The same with what workers cost in the place of what replicas cost."""
-    points = [
-        one if one.worker_seconds is None else replace(one, replica_seconds=SLOTS * one.worker_seconds)
-        for one in result.points
-    ]
-    return replace(result, points=points)
+def in_slots(result: SweepResult, plans: Mapping[str, float]) -> SweepResult:
+    """The same with what workers cost in the place of what replicas cost, and a plan by trace in that of the oracle."""
+
+    def cost(one: Point) -> float:
+        if one.policy == ORACLE:
+            return plans[one.trace]
+        return one.replica_seconds if one.worker_seconds is None else SLOTS * one.worker_seconds
+
+    return replace(result, points=[replace(one, replica_seconds=cost(one)) for one in result.points])
 
 
 def rows_of(part: str, result: SweepResult, seen: Collection[str] = ()) -> list[Row]:
@@ -282,11 +273,13 @@ def main() -> None:
     given, console, written = options(), Console(), []
     console.width = max(console.width, WIDTH)
     for part in parts(given):
-        sweep = Sweep(
-            [part.scenario(trace, given) for trace in given.traces], part.policies, given.factors, given.seeds
-        )
+        scenarios = [part.scenario(trace, given) for trace in given.traces]
+        sweep = Sweep(scenarios, part.policies, given.factors, given.seeds)
         keep = given.resume / f"{part.file}.jsonl" if given.resume else None
-        result = in_slots(played(sweep, part.name, given.jobs, keep, console))
+        result = played(sweep, part.name, given.jobs, keep, console)
+        if part.joining_s is not None:
+            plans = {one.input.name: planned(one, SLOTS, part.joining_s) for one in scenarios}
+            result = in_slots(result, plans)
         rows = rows_of(part.name, result, SEEN[part.joining_s is not None])
         tell(console, part.name, rows, result)
         written.append({"part": part.name, "rows": [asdict(one) for one in rows], "sweep": result.as_json()})

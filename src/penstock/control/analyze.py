@@ -79,6 +79,10 @@ class Analyzer:
             self._last_s, self._gathered = earlier._last_s, dict(earlier._gathered)
             self._past = {series: deque(rates, PAST) for series, rates in earlier._past.items()}
 
+    def recall(self, rates: Mapping[str, Sequence[float]]) -> None:
+        """Take in what came before, by series and step: a forecaster learns it before anything else."""
+        self._past |= {series: deque(several, PAST) for series, several in rates.items()}
+
     def _length_s(self, snapshot: Snapshot) -> float:
         """How much of a step has passed: what was seen of it, or by the clock."""
         seen_s = max((seconds for _, seconds in self._gathered.values()), default=math.inf)

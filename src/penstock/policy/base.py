@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
@@ -191,6 +191,14 @@ class SizesWorkers(Protocol):
 
     def slots_ahead(self, supply: Supply) -> tuple[int, str] | None:
         """Slots, and why; None as long as it does not know."""
+
+
+@runtime_checkable
+class Recalls(Protocol):
+    """A policy that learns from what came, and can be told what came before the run."""
+
+    def recall(self, rates: Sequence[float], step_s: float) -> None:
+        """Take in events per second of all sources together, step by step, until now."""
 
 
 @runtime_checkable

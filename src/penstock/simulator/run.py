@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from penstock.control.analyze import Analyzer, analyzer_for
 from penstock.control.declare import declared
@@ -18,7 +20,7 @@ from penstock.forecast.shared import SharedForecasts
 from penstock.metrics.interval import IntervalRules
 from penstock.metrics.jump import Jumps
 from penstock.metrics.utilisation import MEASURES
-from penstock.policy.base import Policy, initial_replicas, name_of
+from penstock.policy.base import Policy, Recalls, initial_replicas, inside, name_of
 from penstock.policy.guards import Bounded, Headroom, guarded
 from penstock.policy.guards.calendar import parse_calendar
 from penstock.policy.registry import beside, policy_for
@@ -29,6 +31,7 @@ from penstock.simulator.prepare import Prepared, prepare
 from penstock.simulator.result import SimulationResult, summarised, with_workers
 from penstock.simulator.scenario import Cluster, Scenario
 from penstock.simulator.store import kept_in
+from penstock.workload import Trace
 
 ORACLE = "oracle"
 LOOK_S = 0.1  # how often it is looked for jumps
@@ -172,6 +175,8 @@ class _Run:
         self._patience_s = max(patience_s, contest.target_s + contest.td_s)  # what is given up is late by then
         analyzer = analyzer_for(policy, contest.forecaster, contest.td_s, contest.day_s, shared=shared)
         self.forecaster = analyzer.name if analyzer else None
+        if scenario.before is not None:
+            _recall(_drawn(scenario.before, scenario), policy, analyzer, sources)
         self._loop = Loop(self._parts(prepared, policy, analyzer, recorder), _Clock(self.plant))
         self.plant.advance(contest.first_step_s)
         self._loop.step(self.plant.now_s)
@@ -239,6 +244,25 @@ class _Run:
     def _place(self) -> None:
         if self.cluster:
             self.cluster.place()
+
+
+def _drawn(before: Trace, scenario: Scenario) -> Trace:
+    """What came before as it came: by chance, where events come by chance."""
+    if scenario.arrivals != "poisson":
+        return before
+    seconds = before if before.step_s <= 1.0 else before.resampled(1.0)
+    events = np.random.default_rng(scenario.seed).poisson(seconds.rates * seconds.step_s)
+    return replace(seconds, rates=events / seconds.step_s)
+
+
+def _recall(before: Trace, policy: Policy, analyzer: Analyzer | None, sources: Sequence[str]) -> None:
+    """Tell those who learn from what comes what came before; every source has its part of it."""
+    for one in inside(policy):
+        if isinstance(one, Recalls):
+            one.recall(before.rates.tolist(), before.step_s)
+    if analyzer is not None:
+        part = before.resampled(analyzer.step_s).rates / len(sources)
+        analyzer.recall({source: part.tolist() for source in sources})
 
 
 def _rules(prepared: Prepared) -> IntervalRules:

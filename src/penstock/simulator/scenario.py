@@ -202,6 +202,7 @@ class Scenario:
     topology: Topology | str  # or module:topology
     trace: Trace | None = None  # None: the application's own
     _: KW_ONLY
+    before: Trace | None = None  # what came until then: nothing of it is played, but those who learn know it
     grouping: str | None = option(None, "shuffle, load_balancing, online_shuffle or pull, for operators without a key.")
     pool: int | Mapping[str, int] = option({}, "Pools: clean=8,store=4.")  # a number is for every operator
     service_ms: float | Mapping[str, float] = option({}, "Service times: clean=10,store=5.", least=0)  # likewise

@@ -24,7 +24,7 @@ from penstock.simulator.sweep_file import SweepFile
 
 FACTORS = (1.0, 1.15, 1.35, 1.7, 2.2)
 Progress = Callable[[int, int], None]  # points that are there, and all
-_SAID = ("topology", "trace", "seed", "plant", "contest", "cluster")  # of a scenario, for themselves
+_SAID = ("topology", "trace", "before", "seed", "plant", "contest", "cluster")  # of a scenario, for themselves
 
 
 @dataclass(frozen=True)
@@ -167,8 +167,9 @@ def _made(task: _Task) -> tuple[Prepared, SharedForecasts]:
 def _described(scenario: Scenario) -> dict[str, Any]:
     trace = scenario.input
     digest = sha256(trace.rates.tobytes()).hexdigest()[:16]
+    before = {} if scenario.before is None else {"before_s": scenario.before.duration_s}
     numbers = {"duration_s": trace.duration_s, "step_s": trace.step_s, "mean": trace.mean, "peak": trace.peak}
-    return numbers | {"digest": digest, "arrivals": scenario.arrivals}
+    return numbers | before | {"digest": digest, "arrivals": scenario.arrivals}
 
 
 def _unwatched(there: int, total: int) -> None:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from argparse import Namespace
+from itertools import pairwise, product
 
 import pytest
-from sizing import SLOTS, TRACES, Part, chosen, in_slots, kinds, numbers, parts, rows_of
+from hypothesis import given
+from hypothesis import strategies as st
+from sizing import SLOTS, Part, chosen, in_slots, kinds, numbers, parts, rows_of
+from sizing_stage import BEFORE_S, TRACES, need, pieces, planned, workers_s
 
 from penstock.simulator.curves import Point, Setting, SweepResult
+from penstock.simulator.prepare import prepare
+from penstock.workload import data_file, load_trace
 
 
 def curve(*settings: tuple[float, float, float]) -> dict[float, Setting]:
@@ -78,13 +85,51 @@ def test_traces_are_played_for_several_joining_times() -> None:
 
 
 def test_pools_grow_with_the_rate() -> None:
-    given = asked(pool=64, worker_pool=16, late=0.01, seconds=30.0)
+    options = asked(pool=64, worker_pool=16, late=0.01, seconds=30.0)
     trace = next(iter(TRACES))
-    scenario = Part("", 5.0, "psps", 60.0, rate=2000.0, arrivals="even").scenario(trace, given)
+    scenario = Part("", 5.0, "psps", 60.0, rate=2000.0, arrivals="even").scenario(trace, options)
     assert (scenario.pool, scenario.arrivals, scenario.input.mean) == (160, "even", pytest.approx(2000.0))
 
 
 def test_workers_cost_all_their_slots() -> None:
+    """And in the place of the oracle, which has none, is a plan that knows all rates."""
     points = [Point("s", 0, "a", 1.0, 0.0, 30.0, worker_seconds=10.0), Point("s", 0, "oracle", 1.0, 0.0, 25.0)]
-    found = in_slots(SweepResult({}, 0.01, {"s": 10.0}, points)).points
-    assert [one.replica_seconds for one in found] == [10.0 * SLOTS, 25.0]
+    found = in_slots(SweepResult({}, 0.01, {"s": 10.0}, points), {"s": 32.0}).points
+    assert [one.replica_seconds for one in found] == [10.0 * SLOTS, 32.0]
+
+
+def test_what_came_before_a_piece_is_scaled_with_it() -> None:
+    for name in TRACES:
+        before, played = pieces(name, 480.0, 200.0)
+        assert played.mean == pytest.approx(200.0)
+        assert (before.step_s, played.duration_s) == (played.step_s, 480.0)
+        assert 600.0 < before.duration_s <= BEFORE_S
+    whole = load_trace(data_file("traces", "demeter_cars_1s.csv"))
+    before, played = pieces("demeter_cars_1s", 480.0, whole.window(BEFORE_S, BEFORE_S + 480.0).mean)
+    assert before.rates.tolist() == pytest.approx(whole.rates[: len(before.rates)].tolist())
+
+
+def cheapest(wanted: list[int], step_s: float, joining_s: float) -> float:
+    """The same by trying all."""
+    return min(
+        step_s * sum(plan) + joining_s * sum(max(0, after - one) for one, after in pairwise(plan))
+        for plan in product(range(max(wanted) + 1), repeat=len(wanted))
+        if all(there >= least for there, least in zip(plan, wanted, strict=True))
+    )
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=5), st.sampled_from([0.0, 3.0, 12.0, 60.0]))
+def test_a_plan_of_workers_who_knows_all_is_the_cheapest_there_is(wanted: list[int], joining_s: float) -> None:
+    assert workers_s(wanted, 5.0, joining_s) == pytest.approx(cheapest(wanted, 5.0, joining_s))
+
+
+def test_who_knows_all_has_whole_workers_for_every_step() -> None:
+    """With a slot for the source; never more than the peak needs."""
+    scenario = Part("", 5.0, "psps", 60.0).scenario("demeter_cars_1s", asked(pool=64, worker_pool=16, late=0.01))
+    workload, steps = prepare(scenario).workload, scenario.input.resampled(5.0)
+    least, most = (
+        math.ceil((sum(need(workload, rate).values()) + 1) / SLOTS) for rate in (steps.rates.min(), steps.peak)
+    )
+    found = planned(scenario, SLOTS, 60.0) / (SLOTS * scenario.input.duration_s)
+    assert least <= found <= most
+    assert scenario.replicas == need(workload, scenario.before.window(BEFORE_S - 60.0, BEFORE_S).peak)

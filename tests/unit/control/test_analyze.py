@@ -25,6 +25,12 @@ def test_each_source_has_a_forecaster_of_its_own():
     assert forecast.rate("x", step=3) is None
 
 
+def test_what_came_before_is_learnt_first():
+    analyzer = Analyzer("drift", lambda series: Drift())
+    analyzer.recall({"x": [5.0, 10.0]})
+    assert analyzer.analyze(snapshot({"x": 30}, [])).rates == {"x": (42.5,)}
+
+
 def test_not_ready_is_said():
     forecast = Analyzer("drift", lambda series: Drift()).analyze(snapshot({"x": 10}, []))
     assert forecast.rates == {}

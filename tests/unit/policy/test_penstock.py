@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from penstock.errors import InputError
-from penstock.policy.base import SizesWorkers, Supply, initial_replicas
+from penstock.policy.base import Recalls, SizesWorkers, Supply, initial_replicas
 from penstock.policy.guards import guarded
 from penstock.policy.penstock import Penstock
 from penstock.policy.psps import Psps
@@ -45,6 +45,47 @@ def test_it_begins_carefully():
     """Of a load that nothing is known of, bursts must be expected."""
     assert replicas(replayed(Penstock(), [200.0])) > 4
     assert initial_replicas(guarded(Penstock()), {"clean": 10, "store": 1}, TD_S) == {"clean": 3, "store": 1}
+
+
+def test_the_first_burst_is_met_as_well():
+    """The rule of a long window climbed the made bursts as stairs, and then began without any of them behind it."""
+    plan = replayed(Penstock(), [200.0])
+    assert replicas(plan) >= 8  # twice the rate, as in a real trace 5 s after its beginning
+
+
+class TestRecall:
+    """What came before a run, as a run that goes on knows it."""
+
+    def test_it_begins_as_one_that_has_seen_it(self):
+        policy = Penstock()
+        assert isinstance(policy, Recalls)
+        policy.recall([200.0] * 2000, 1.0)
+        plan = replayed(policy, [200.0])
+        assert replicas(plan) == 4
+        assert "as `psps` is: 0 % late with that over the last 33 min" in plan.targets["clean"].reason
+        assert "made bursts" not in plan.targets["clean"].reason
+
+    def test_bursts_that_came_before_are_met(self):
+        rates = ([200.0] * 23 + [600.0]) * 30 + [200.0] * 20
+        recalled, seen = Penstock(), Penstock()
+        recalled.recall(rates, TD_S)
+        assert replicas(replayed(recalled, [200.0])) == replicas(replayed(seen, [*rates, 200.0]))
+
+    def test_workers_are_there_for_bursts_that_came_before(self):
+        policy, supply = Penstock(), Supply(slots=4, joining_s=60.0, seats=1)
+        policy.recall(([200.0] * 60 + [600.0] * 6) * 12 + [200.0] * 30, TD_S)
+        policy.plan(one(200.0, at_s=TD_S))
+        assert policy.slots_ahead(supply)[0] >= 12
+
+    @pytest.mark.parametrize("rates", [[], [0.0] * 100])
+    def test_silence_says_nothing(self, rates):
+        policy = Penstock()
+        policy.recall(rates, 1.0)
+        assert replicas(replayed(policy, [200.0])) == replicas(replayed(Penstock(), [200.0]))
+
+    def test_a_step_must_have_a_length(self):
+        with pytest.raises(InputError, match="policy 'penstock': step_s must be a number above 0; got 0"):
+            Penstock().recall([200.0], 0)
 
 
 def test_bursts_that_come_again_are_met():

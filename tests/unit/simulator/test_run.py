@@ -202,3 +202,29 @@ def test_intervals_are_kept_in_a_store(tmp_path):
         assert (run.topology, run.policy, run.finished_at is not None) == ("row", "Doubles", True)
         assert run.settings == {"simulated": True, "trace": "made", "speedup": 1.0, "seed": 0}
         assert [row.entered for row in store.intervals(run.run)] == [101, 299]
+
+
+class Remembers(Follows):
+    """A policy that is told what came before."""
+
+    def recall(self, rates, step_s) -> None:
+        self.rates, self.step_s = rates, step_s
+
+
+def test_what_came_before_is_told_and_not_played():
+    told = Remembers(2)
+    scenario = scenario_of([50.0], 10.0, before=Trace("before", 5.0, [10.0, 30.0]))
+    assert simulate(scenario, told).events == 500
+    assert (told.rates, told.step_s) == ([10.0, 30.0], 5.0)
+
+
+def test_what_came_before_came_by_chance_where_events_do():
+    told, again = Remembers(2), Remembers(2)
+    before = Trace("before", 5.0, [40.0] * 20)
+    scenario = scenario_of([50.0], 10.0, before=before, arrivals="poisson")
+    for one in (told, again):
+        simulate(scenario, one)
+    assert told.rates == again.rates
+    assert len(told.rates) == 100
+    assert len(set(told.rates)) > 5
+    assert sum(told.rates) / 100 == pytest.approx(40.0, rel=0.05)

@@ -80,6 +80,7 @@ class TwoLevels:
         self._due_s = -math.inf
         self._joining = JoiningTime()
         self._wanted = Largest(USUAL_S)
+        self._first_s: float | None = None  # when slots were wanted first
         self._look()
 
     def step(self, now_s: float) -> None:
@@ -110,6 +111,9 @@ class TwoLevels:
         slots, why = found
         slots = slots if supply.most is None else min(slots, supply.most * supply.slots)  # more would be refused
         self._wanted.length_s = supply.joining_s
+        if self._first_s is None:  # nobody knows yet that what a run begins with is not needed
+            self._first_s = now_s
+            self._wanted.add(now_s, sum(worker.capacity for worker in self.ledger.workers))
         return Ahead(slots, self._wanted.add(now_s, slots), why)
 
     def _look(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from penstock.metrics.snapshot import Snapshot
 from penstock.policy.replay.replay import MEMORY_S, Copy, Replay, Verdict
 from penstock.policy.replay.rules import LatelySeen, Rules
@@ -15,15 +17,16 @@ _WEIGHT = 0.2  # of what is made beside what comes
 class Past:
     """Plays what comes, and says what the best rule so far is ready for.
 
-    A made load with bursts, at the first rate that is seen, is played before anything else, so that it begins
-    carefully; beside what comes it soon counts for little.
+    What came before is played first, as if it had been seen. Where that is not known it is a made load with bursts, at
+    the first rate, so that it begins carefully; beside what comes it soon counts for little.
     """
 
-    def __init__(self, step_s: float, late: float, target_s: float) -> None:
+    def __init__(self, step_s: float, late: float, target_s: float, before: Sequence[float] = ()) -> None:
         self.step_s = step_s
         self.late = late
         self.target_s = target_s
         self.verdict: Verdict | None = None  # None until something has come
+        self._before = before  # rates, step by step
         self._rules = Rules(step_s)
         self._seen = LatelySeen(step_s)
         self._replay = Replay(len(self._rules))
@@ -51,25 +54,24 @@ class Past:
 
     def _play(self, time_s: float, rate: float, length_s: float, copy: Copy) -> None:
         if self.verdict is None:
-            self._imagine(rate, copy)
+            self._begin(time_s - length_s, rate, copy)
         else:
             self._replay.play(rate, length_s, copy.slack_s(self.target_s))
             self._played_s = min(MEMORY_S, self._played_s + length_s)
         self._seen.add(time_s, rate)
         self._replay.decide(copy, self._rules.sizes(self._seen, time_s, rate), self.step_s)
 
-    def _imagine(self, rate: float, copy: Copy) -> None:
-        """Play the made load."""
-        made = [rate] * _MADE
-        for first, steps, times in _BURSTS:
-            made[first : first + steps] = [times * rate] * steps
-        seen = LatelySeen(self.step_s)
-        for number, one in enumerate(made):
+    def _begin(self, time_s: float, rate: float, copy: Copy) -> None:
+        """Play what came until then, or else a made load."""
+        before, weight = (self._before, 1.0) if self._before else (made(rate, _MADE, _BURSTS), _WEIGHT)
+        for number, one in enumerate(before):
+            now_s = time_s - (len(before) - 1 - number) * self.step_s
             if number:
                 self._replay.play(one, self.step_s, copy.slack_s(self.target_s))
-            seen.add(number * self.step_s, one)
-            self._replay.decide(copy, self._rules.sizes(seen, number * self.step_s, one), self.step_s)
-        self._replay.begin_anew(_WEIGHT)
+            self._seen.add(now_s, one)
+            self._replay.decide(copy, self._rules.sizes(self._seen, now_s, one), self.step_s)
+        self._replay.begin_anew(weight)
+        self._played_s = min(MEMORY_S, len(self._before) * self.step_s)
 
     def why(self) -> str:
         """The rule in use and why it is, for the reason of a plan.
@@ -95,7 +97,19 @@ class Past:
             return "over the last hour"
         minutes = self._played_s / 60
         length = f"{minutes:.0f} min" if minutes >= 2 else f"{self._played_s:.0f} s"
-        return f"over the last {length}{' and in made bursts' if minutes < 30 else ''}"
+        return f"over the last {length}{' and in made bursts' if minutes < 30 and not self._before else ''}"
+
+
+def made(rate: float, steps: int, bursts: Sequence[tuple[int, int, float]]) -> list[float]:
+    """Rates, step by step, with (first step, steps, times the rate) for each burst.
+
+    >>> made(10.0, 5, [(1, 2, 3.0)])
+    [10.0, 30.0, 30.0, 10.0, 10.0]
+    """
+    found = [rate] * steps
+    for first, length, times in bursts:
+        found[first : first + length] = [times * rate] * length
+    return found
 
 
 def percent(part: float) -> str:

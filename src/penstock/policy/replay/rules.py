@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -14,6 +15,20 @@ _LONGEST_S = 320.0  # of the windows, or eight steps
 _WINDOWS = 7
 _HEADROOMS = (1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.35, 2.75, 3.25, 4.0, 5.0, 6.0)
 _FLOORS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+def resampled(rates: Sequence[float], step_s: float, new_s: float) -> list[float]:
+    """Mean rates of steps of another length; the last of them end together, and what is left at the beginning goes.
+
+    >>> resampled([9.0, 1.0, 3.0, 5.0, 7.0], 1.0, 2.0), resampled([1.0, 3.0], 2.0, 1.0)
+    ([2.0, 6.0], [1.0, 1.0, 3.0, 3.0])
+    """
+    length_s = len(rates) * step_s
+    steps = int(length_s / new_s * (1 + 1e-9))
+    events = np.concatenate(([0.0], np.cumsum(rates) * step_s))
+    edges_s = length_s - new_s * np.arange(steps, -1, -1)
+    found: list[float] = (np.diff(np.interp(edges_s, np.arange(len(events)) * step_s, events)) / new_s).tolist()
+    return found
 
 
 class LatelySeen:

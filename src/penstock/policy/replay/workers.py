@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from penstock.policy.base import Supply
-from penstock.policy.replay.past import percent
+from penstock.policy.replay.past import made, percent
 from penstock.policy.replay.replay import Copy, late_share
 from penstock.policy.replay.rules import FAR_S, Array, LatelySeen
 
@@ -83,18 +84,16 @@ class WorkersPast:
     than the largest rate so far needs, and what waits on top of that.
     """
 
-    def __init__(self, step_s: float, late: float, target_s: float) -> None:
+    def __init__(self, step_s: float, late: float, target_s: float, before: Sequence[float] = ()) -> None:
         self.step_s = step_s
         self.late = late
         self.target_s = target_s
         self.rule = 0
+        self._before = before  # rates that came before, step by step
         self._rules = WorkerRules()
         self._seen = LatelySeen(step_s, _LONGEST_S)
         count = len(self._rules)
-        self._wanted, self._asked = (
-            np.zeros((count, 0)),
-            np.zeros((count, 0)),
-        )  # workers, by rule and step: the newest last
+        self._wanted, self._asked = np.zeros((count, 0)), np.zeros((count, 0))  # workers by rule, the newest step last
         self._queued, self._late, self._cost = np.zeros(count), np.zeros(count), np.zeros(count)
         self._events = 0.0
         self._gathered = (0.0, 0.0)
@@ -110,12 +109,12 @@ class WorkersPast:
             return
         self._gathered = (0.0, 0.0)
         rate = events / seconds
-        self._peak = max(self._peak, rate)
         if not self._begun:
-            self._imagine(rate, copy, supply)
+            self._begin(time_s - seconds, rate, copy, supply)
             self._begun = True
         else:
             self._play(rate, seconds, copy, supply)
+        self._peak = max(self._peak, rate)
         self._seen.add(time_s, rate)
         self._decide(self._rules.sizes(self._seen, time_s, rate), rate, copy, supply)
         self._choose()
@@ -180,18 +179,20 @@ class WorkersPast:
             self.rule = best
         self._beside = 0 if self.rule else 1 + int(score[1:].argmin())
 
-    def _imagine(self, rate: float, copy: Copy, supply: Supply) -> None:
-        """Play a made load with bursts, which counts for little."""
-        made, seen = np.full(_MADE, rate), LatelySeen(self.step_s, _LONGEST_S)
-        for first, steps, times in _BURSTS:
-            made[first : first + steps] *= times
-        for number, one in enumerate(made):
+    def _begin(self, time_s: float, rate: float, copy: Copy, supply: Supply) -> None:
+        """Play what came until then, or else a made load with bursts, which counts for little and is not remembered."""
+        before, weight, seen = self._before, 1.0, self._seen
+        if not before:
+            before, weight, seen = made(rate, _MADE, _BURSTS), _WEIGHT, LatelySeen(self.step_s, _LONGEST_S)
+        for number, one in enumerate(before):
+            now_s = time_s - (len(before) - 1 - number) * self.step_s
             if number:
                 self._play(one, self.step_s, copy, supply)
-            seen.add(number * self.step_s, one)
-            self._decide(self._rules.sizes(seen, number * self.step_s, one), one, copy, supply)
+            seen.add(now_s, one)
+            self._decide(self._rules.sizes(seen, now_s, one), one, copy, supply)
         self._queued = np.zeros_like(self._queued)
-        self._late, self._cost, self._events = _WEIGHT * self._late, _WEIGHT * self._cost, _WEIGHT * self._events
+        self._late, self._cost, self._events = weight * self._late, weight * self._cost, weight * self._events
+        self._peak = max(self._before, default=0.0)
 
 
 def _workers(replicas: Array, supply: Supply) -> Array:

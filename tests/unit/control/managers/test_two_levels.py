@@ -167,6 +167,17 @@ class TestAhead:
         quiet.step(4.0)
         assert len(quiet.workers.list()) == 3
 
+    def test_what_a_run_begins_with_is_kept_while_nobody_knows(self):
+        """A worker was let go in the first second, and asked for again when the load rose: late for a joining time."""
+        policy, quiet = self.quiet()
+        policy.slots = 4
+        for _ in range(7):
+            quiet.step(4.0)
+        assert len(quiet.workers.list()) == 2
+        for _ in range(5):
+            quiet.step(4.0)
+        assert len(quiet.workers.list()) < 3
+
     def test_no_more_is_wanted_than_there_may_be(self):
         """Every step one worker was proposed that could only be refused."""
         policy, quiet = self.quiet(most=3)
