@@ -10,8 +10,8 @@ last operator does. Latency is from an event's time in the input topic to its ar
 The highest rate is that of many events which become visible at once, in a transaction, to a contender that is warm.
 
 A run begins ten minutes behind while more comes, its operators taking 5 ms for an event: as fast as the same pools
-with all events in a file, memory bounded; and with the replicas that psps, counting what waits upstream, asks for, events
-bound early and late.
+with all events in a file, memory bounded; and with the replicas that psps, counting what waits upstream, asks for,
+where events are bound early and late.
 """
 
 from __future__ import annotations
