@@ -87,7 +87,7 @@ def summary(rounds: Sequence[RoundResult], seed: int) -> dict[str, Any]:
 
 def main(
     faults: Annotated[int, typer.Option("--faults", help="how many in all")] = 30,
-    seed: Annotated[int, typer.Option(help="by which they are drawn")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="by which they are drawn")] = 1,
     minutes: Annotated[float, typer.Option(help="begin no round after so long")] = 600.0,
     cluster: Annotated[str, typer.Option("--cluster", help="local: on Master and Workers of its own")] = "",
     only: Annotated[str, typer.Option(help="kinds of faults, with commas between")] = "",
