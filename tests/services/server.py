@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +17,7 @@ from ..waiting import LONG_S
 START_S = LONG_S
 
 
-class Server:
+class Server(ABC):
     """Its processes have a session each; what they say is in the file `out` of its folder, for when it does not start.
 
     Used with `with`, it has started within the block, and is killed at the end.
@@ -28,13 +29,13 @@ class Server:
         self._folder = folder
         self._processes: list[subprocess.Popen[bytes]] = []
 
+    @abstractmethod
     def start(self) -> None:
         """Start its processes, and wait until it answers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def answers(self) -> bool:
         """Whether it does what it is there for."""
-        raise NotImplementedError
 
     def kill(self) -> None:
         """End it at once, as a crash would."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from socket import create_connection, socket
 
+from penstock.engine.protocol.messages import Address
+
 RECORD_BYTES = 1 << 14  # the most that is encrypted at once: who reads so much leaves nothing in OpenSSL's own buffer
 KEPT_CONTEXTS = 4
 
@@ -37,7 +39,7 @@ def client_side(credential: Credential) -> ssl.SSLContext:
     return _context(ssl.PROTOCOL_TLS_CLIENT, credential)
 
 
-def connect(address: tuple[str, int], timeout_s: float, credential: Credential | None) -> socket:
+def connect(address: Address, timeout_s: float, credential: Credential | None) -> socket:
     """A connection; with a credential an encrypted one, with which hands have yet to be shaken (`do_handshake`)."""
     connection = create_connection(address, timeout=timeout_s)
     if credential is None:
