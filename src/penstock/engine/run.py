@@ -22,6 +22,7 @@ from penstock.engine.driver.tally import Drain, ReplicaPlace, Tally
 from penstock.engine.options import RunOptions
 from penstock.engine.plan.job import Job
 from penstock.engine.plan.layout import Layout, full_layout, lay_out
+from penstock.engine.plan.libraries import PRELOAD
 from penstock.engine.plan.queries import executors_of
 from penstock.engine.run_folder import RunFolder
 from penstock.engine.session import (
@@ -316,6 +317,8 @@ class Run:
     def _open_driver(self, spark: SparkSession) -> None:
         parts = (self.id, self.topology, self.sources, self.options, spark, self.folder, self._home.elsewhere)
         job = Job(*parts, check_alone=self._home.check_alone)
+        if self._owns_spark:  # in a session of the user's own there may be a daemon for all that runs in it
+            spark.sparkContext.environment[PRELOAD] = ",".join(job.libraries())
         self._driver = Driver(job, self._home.file, self._server, self._routing, self._tally, self.clock)
         self._driver.open(self._first_layout)
 

@@ -17,6 +17,7 @@ from penstock.common.storage import LocalStorage, Storage
 from penstock.engine.binding import AnySource
 from penstock.engine.options import RunOptions
 from penstock.engine.plan.layout import Layout
+from penstock.engine.plan.libraries import libraries_of
 from penstock.engine.plan.program import DriverAddress, Limits, Program, edges_of
 from penstock.engine.protocol.messages import OperatorRouting
 from penstock.state.files import StateFiles
@@ -92,6 +93,10 @@ class Job:
                     write_whole(path, blob)
                 context.addFile(str(path))
         return files
+
+    def libraries(self) -> list[str]:
+        """What its workers need that is installed, but for what only a large operator or source needs."""
+        return libraries_of(blob for blob in self._blobs.values() if len(blob) <= LARGE_BYTES)
 
     def program(self, layout: Layout, driver: DriverAddress, routing: Mapping[str, OperatorRouting]) -> Program:
         """What replicas on this layout need to know; generation and shift are the driver's to say."""

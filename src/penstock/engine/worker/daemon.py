@@ -1,18 +1,24 @@
 """The Python daemon that Spark forks its workers from, with everything hot imported before the first fork.
 
 Spark starts it by module name (`spark.python.daemon.module`). What is here before the fork is shared: a worker that
-only waits has few megabytes of its own, and a pool starts several times faster.
+only waits has few megabytes of its own, and a pool starts several times faster. That goes for the libraries that the
+user's operators need, too.
 """
 
 import encodings.idna  # noqa: F401 - every connection looks for it
 import gc
+import importlib
 import os
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from zipimport import zipimporter
 
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # the other pools begin with 4 MB for each process
 
-import numpy  # noqa: F401
+import numpy
 import pandas  # noqa: F401
 import pyarrow as pa
 import pyarrow.pandas_compat
@@ -23,8 +29,54 @@ import penstock.engine.worker.replica
 import penstock.engine.worker.source_slot
 import penstock.engine.worker.stage
 import penstock.sinks  # noqa: F401
+from penstock.engine.plan.libraries import PRELOAD
 from penstock.engine.worker.outbox import rows_of
 from penstock.grouping import warm_up
+
+
+def preload() -> None:
+    """Import the libraries that the program needs.
+
+    One that starts a thread or opens anything as it is imported cannot be shared: the daemon begins again without it,
+    and workers import it themselves. What is wrong with one that cannot be imported is theirs to say, too.
+    """
+    names = [name for name in os.environ.get(PRELOAD, "").split(",") if name]
+    for name in names:
+        before = _held()
+        with _silent(), suppress(Exception):
+            importlib.import_module(name)
+        if _held() != before:
+            package = name.partition(".")[0]
+            os.environ[PRELOAD] = ",".join(one for one in names if one.partition(".")[0] != package)
+            os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def _held() -> tuple[set[str], int]:
+    """Which files are open, but for archives with modules, and how many threads there are."""
+    process = Path("/proc/self")
+    if not process.exists():  # only Linux shows them
+        return set(), threading.active_count()
+    files = {str(one.readlink()) for one in (process / "fd").iterdir() if one.is_symlink()}
+    return files - set(sys.path), len(list((process / "task").iterdir()))
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """What is printed goes to standard error: Spark reads from standard output where the daemon listens."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def seed_anew() -> None:
+    """Have every worker draw random numbers of its own from numpy's; Python's own generator does so by itself."""
+    os.register_at_fork(after_in_child=numpy.random.seed)
 
 
 def keep_archives() -> None:
@@ -50,6 +102,8 @@ def use_arrow() -> None:
 
 
 if __name__ == "__main__":
+    preload()
+    seed_anew()
     warm_up()  # compiled groupings, too, are there before the first fork
     use_arrow()
     keep_archives()
