@@ -223,12 +223,17 @@ class Sender(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Send until the end."""
-        begin_s = time.time()
+        """Send until the end; what is due together goes to one partition, so that it leaves together, then to the next.
+
+        With a request for each event, at 2,000 events/s on two cores, they waited for the broker: that was measured.
+        """
+        begin_s, turn = time.time(), 0
         while not self._ended.wait(0.002):
-            for number in range(self.sent, int(self._rate * (time.time() - begin_s))):
+            due = range(self.sent, int(self._rate * (time.time() - begin_s)))
+            turn += bool(due)
+            for number in due:
                 one = event(number)
-                at = {"partition": number % PARTITIONS, "timestamp": int(1000 * one["born"])}
+                at = {"partition": turn % PARTITIONS, "timestamp": int(1000 * one["born"])}
                 self._producer.produce(self._topic, msgspec.json.encode(one), **at)
                 self.sent += 1
             self._producer.poll(0)
