@@ -129,9 +129,9 @@ def bundle(events: list[Any], *, sender: int = 0, replica: int = 0, first: int =
     return pack(Header(sender, replica, 1, 0, len(events)), Events(ids, [since] * len(events), events))
 
 
-def barrier(number: int, *, sender: int = 0, replica: int = 0) -> bytes:
+def barrier(number: int, *, sender: int = 0, replica: int = 0, members: bytes = b"") -> bytes:
     """A barrier from a sender."""
-    return pack_sign(Header(sender, replica, 1, 0, 0), Barrier(number))
+    return pack_sign(Header(sender, replica, 1, 0, 0), Barrier(number, members))
 
 
 def program_of(

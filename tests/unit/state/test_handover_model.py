@@ -178,9 +178,9 @@ class Model(RuleBasedStateMachine):
         if self.driver.moving or hidden:
             return
         self.barrier += 1
-        everybody = {*SENDERS, *(("count", number) for number in range(REPLICAS))}
-        shift: Any = SimpleNamespace(source_slots=set(SENDERS), replicas=everybody)
-        self.round = Round(self.barrier, shift, self.generation, 0.0, last=False)
+        everybody = frozenset({*SENDERS, *(("count", number) for number in range(REPLICAS))})
+        shift: Any = SimpleNamespace(source_slots=set(SENDERS))
+        self.round = Round(self.barrier, shift, self.generation, 0.0, False, everybody)
 
     @rule(sender=senders)
     def a_sender_sends_the_barrier(self, sender: int) -> None:

@@ -2,7 +2,7 @@
 
 One at a time, and the next not before sinks have shown the last. Owners of key groups do not change while barriers are
 on their way. A checkpoint that takes too long is given up, sooner where such a change waits for it; the next one covers
-what it would have.
+what it would have. If a replica becomes active whom it is not of, it begins anew.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from penstock.engine.driver.handovers import Handovers
+from penstock.engine.driver.members import Members
 from penstock.engine.driver.phases import Phases, Shift
 from penstock.engine.driver.records import Record, Records, slot_name
 from penstock.engine.driver.tally import Tally
@@ -23,7 +24,6 @@ from penstock.engine.protocol.messages import Done
 from penstock.engine.protocol.progress import first_batch
 from penstock.errors import EngineError
 from penstock.metrics.counters import CheckpointStatus
-from penstock.state.files import StateFiles
 from penstock.state.segments import Segment
 from penstock.topology import ReplicaId
 
@@ -44,13 +44,19 @@ class Round:
     generation: int
     begun_s: float
     last: bool  # the last one of its shift: it may take as long as it takes
+    members: frozenset[ReplicaId]  # whom it is of
     done: dict[ReplicaId, Done] = field(default_factory=dict)
     committed_s: float | None = None
 
     @property
     def missing(self) -> set[ReplicaId]:
         """Who has not said that its part is safe."""
-        return {one for one in self.shift.replicas if one not in self.done or self.done[one].number != self.number}
+        return {one for one in self.members if one not in self.done or self.done[one].number != self.number}
+
+    def hear(self, done: Done) -> None:
+        """Take what one of its members has done; others say again what they have said before."""
+        if done.generation == self.generation and (done.operator, done.replica) in self.members:
+            self.done[done.operator, done.replica] = done
 
     @property
     def hidden(self) -> set[ReplicaId]:
@@ -74,13 +80,14 @@ class Checkpoints:
         phases: Phases,
         tally: Tally,
         handovers: Handovers,
-        files: Mapping[str, StateFiles],
+        members: Members,
     ) -> None:
         self.records = records
         self._phases = phases
         self._tally = tally
         self._handovers = handovers
-        self._files = files
+        self._members = members
+        self._followed = (0, 0)  # of the attempt of that generation, all that send follow at least that routing
         self._work: WorkPort
         self._every_s = self._timeout_s = 0.0
         self._lock = threading.RLock()
@@ -150,7 +157,8 @@ class Checkpoints:
             if (going := self._round) is not None:
                 self._give_up(going, "another shift takes over")
             number = self.next_number(shift.number)
-            self._round = Round(number, shift, shift.supervisor.generation, time.monotonic(), last=True)
+            members = self._members.begin_whole(shift.layout)
+            self._round = Round(number, shift, shift.supervisor.generation, time.monotonic(), True, members)
             self._phases.pause(number)
             return self._round
 
@@ -220,8 +228,8 @@ class Checkpoints:
         going = self._round
         while self._heard:
             done = self._heard.popleft()
-            if going is not None and done.generation == going.generation:
-                going.done[done.operator, done.replica] = done
+            if going is not None:
+                going.hear(done)
         if going is None:
             self._begin(now_s)
         elif going.committed_s is not None:
@@ -231,6 +239,8 @@ class Checkpoints:
                 self._changed.notify_all()
         elif going.generation != going.shift.supervisor.generation:
             self._give_up(going, "the query died")
+        elif self._members.joined:
+            self._begin_anew(going)
         elif not going.missing:
             self._commit(going, now_s)
         elif self._yields(going, now_s):
@@ -253,15 +263,18 @@ class Checkpoints:
         self._held_by_this = True
         if not self._handovers.hold_now(HOLDER):
             return  # key groups are on the move: as soon as they have arrived
-        number = self.next_number(shift.number)
-        self._round = Round(number, shift, shift.supervisor.generation, now_s, last=False)
-        self._phases.barrier(shift, number)
+        number, generation = self.next_number(shift.number), shift.supervisor.generation
+        since = self._followed[1] if self._followed[0] == generation else 0
+        members = self._members.begin(shift.layout, since)
+        self._round = Round(number, shift, generation, now_s, False, members)
+        self._phases.barrier(shift, number, members)
 
     def _commit(self, going: Round, now_s: float) -> None:
         record = made_record(going, self.records.last)
         before = self.records.last
         written = self.records.write(record)
         going.committed_s, self._yielded = now_s, False
+        self._followed = (going.generation, min(done.routing for done in going.done.values()))
         self._tally.commit(going.shift.number, {one: done.counters for one, done in going.done.items()})
         self._phases.committed(going.number, record.parts)
         self._since_s = now_s
@@ -274,15 +287,24 @@ class Checkpoints:
             size_bytes=written + state_bytes(record),
         )
         self._release(now_s)
-        for name, files in self._files.items():
+        for name, files in self._handovers.files.items():
             kept = [*record.state.get(name, ()), *(before.state.get(name, ()) if before is not None else ())]
             files.keep(kept, below=going.number)
 
     def _give_up(self, going: Round, why: str) -> None:
         log.warning("checkpoint %d: given up: %s", going.number, why)
+        self._status = replace(self._status, given_up=self._status.given_up + 1)
+        self._drop(going)
+
+    def _begin_anew(self, going: Round) -> None:
+        """A replica whom it is not of may have got what belongs to it; each replica joins once, so this has an end."""
+        log.debug("checkpoint %d: begins anew, with a replica that has become active", going.number)
+        self._drop(going)
+        self._due_s = 0.0
+
+    def _drop(self, going: Round) -> None:
         self._round = None
         self._phases.give_up(going.number)
-        self._status = replace(self._status, given_up=self._status.given_up + 1)
         self._release(time.monotonic())
 
     def _release(self, now_s: float) -> None:

@@ -76,7 +76,7 @@ class Driver:
         self._handovers = Handovers(routing, files, job.options.handover_timeout_s, self._roll_back)
         self._phases = Phases(server)
         records = Records(job.records, job.check_alone)
-        self.checkpoints = Checkpoints(records, self._phases, tally, self._handovers, files)
+        self.checkpoints = Checkpoints(records, self._phases, tally, self._handovers, routing.members)
         self.attempts = Attempts(job, self._file, routing, self.checkpoints, server)
         self.first_shift = self.attempts.first  # every shift has had a generation
         whole = routing if job.options.whole_pool else None

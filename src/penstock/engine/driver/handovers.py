@@ -33,7 +33,7 @@ class Handovers:
         roll_back: Callable[[], None],
     ) -> None:
         self._routing = routing
-        self._files = files
+        self.files = self._files = files
         self._timeout_s = timeout_s
         self._roll_back = roll_back
         self._begun: dict[int, dict[str, Table]] = {}  # by generation: the tables with which it began

@@ -6,7 +6,7 @@ What the user has stopped no pause lets go on.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, NamedTuple
@@ -42,9 +42,9 @@ class Shift:
     ended: Event = field(default_factory=Event)
 
     @property
-    def source_slots(self) -> set[ReplicaId]:
+    def source_slots(self) -> frozenset[ReplicaId]:
         """All slots of all sources."""
-        return {slot.id for slot in self.layout.stages[0] if slot.id is not None}
+        return self.layout.source_slots
 
     @property
     def replicas(self) -> set[ReplicaId]:
@@ -116,10 +116,11 @@ class Phases:
 
     # ── checkpoints ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def barrier(self, shift: Shift, number: int) -> None:
-        """Have the slots of a shift send a barrier."""
+    def barrier(self, shift: Shift, number: int, members: Collection[ReplicaId]) -> None:
+        """Have the slots of a shift send a barrier, which goes from member to member of the checkpoint."""
         with self._lock:
-            self._move({shift.number: ShiftState(self.current.of(shift.number).phase, number)})
+            phase, packed = self.current.of(shift.number).phase, shift.layout.packed(members)
+            self._move({shift.number: ShiftState(phase, number, packed)})
 
     def committed(self, number: int, parts: Mapping[str, Mapping[int, Any]]) -> None:
         """A checkpoint is on disk; `parts` is what sinks have prepared for it."""
@@ -139,7 +140,10 @@ class Phases:
     def _halt(self, barrier: int) -> None:
         ours = (Phase.SENDING, Phase.HALTED)
         sending = {number: one for number, one in self.current.shifts.items() if one.phase in ours}
-        self._move({n: ShiftState(Phase.HALTED, barrier or one.barrier) for n, one in sending.items()})
+        halted = {n: msgspec.structs.replace(one, phase=Phase.HALTED) for n, one in sending.items()}
+        if barrier:  # to all
+            halted = {n: ShiftState(Phase.HALTED, barrier) for n in sending}
+        self._move(halted)
 
     def _move(self, states: Mapping[int, ShiftState]) -> None:
         self._change(shifts=self.current.shifts | dict(states))

@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from penstock.engine.driver.channel import Publisher
+from penstock.engine.driver.members import Members
 from penstock.engine.plan.layout import Layout
 from penstock.engine.protocol.messages import OperatorRouting, Routing, Used, Utilisations
 from penstock.errors import InputError
@@ -39,6 +40,8 @@ class RoutingTable:
         }
         operators = {name: OperatorRouting(active, table=self._table(name)) for name, active in first.items()}
         self.current = Routing(1, operators)
+        self.members = Members()
+        self.members.follow(self.current)
         self.used = Utilisations()
         self._wanted: dict[str, tuple[int, ...]] = {}  # to be active after `gather`, while whole pools are
         self._gathered: dict[str, tuple[int, ...]] = {}  # what `gather` made of it last, until it is asked for others
@@ -154,7 +157,9 @@ class RoutingTable:
         return self._coordinators[name].table if name in self._coordinators else None
 
     def _change(self, operators: dict[str, OperatorRouting]) -> None:
-        self.current = Routing(self.current.version + 1, operators)
+        changed = Routing(self.current.version + 1, operators)
+        self.members.follow(changed)
+        self.current = changed
         self._publisher.publish(self.current)
 
 

@@ -127,7 +127,8 @@ class Tally:
     def commit(self, shift: int, counters: Mapping[ReplicaId, ReplicaCounters | None]) -> None:
         """What its replicas had counted at a checkpoint that is committed."""
         with self._lock:
-            self._shifts[shift].committed = {one: counted for one, counted in counters.items() if counted is not None}
+            given = {one: counted for one, counted in counters.items() if counted is not None}
+            self._shifts[shift].committed |= given  # those that it was not of have counted nothing since
 
     def restart(self, shift: int, generation: int) -> None:
         """The shift begins again, from its last checkpoint, in that generation."""

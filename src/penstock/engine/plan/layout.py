@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -51,6 +51,11 @@ class Layout:
         return (operator, replica) in self._partitions
 
     @property
+    def source_slots(self) -> frozenset[ReplicaId]:
+        """All slots of all sources."""
+        return frozenset(one.id for one in self.stages[0] if one.id is not None)
+
+    @property
     def of_operators(self) -> frozenset[ReplicaId]:
         """All replicas of all operators: sources' slots are not among them."""
         return frozenset(one.id for stage in self.stages[1:] for one in stage if one.id is not None)
@@ -58,6 +63,25 @@ class Layout:
     def replicas(self, operator: str) -> tuple[int, ...]:
         """The operator's replicas."""
         return tuple(replica for name, replica in self._partitions if name == operator)
+
+    def packed(self, members: Collection[ReplicaId]) -> bytes:
+        """These replicas and slots, one bit for each of all."""
+        bits = sum(1 << place for place, one in enumerate(self._partitions) if one in members)
+        return bits.to_bytes(-(-len(self._partitions) // 8), "little")
+
+    def unpacked(self, members: bytes) -> frozenset[ReplicaId]:
+        """Those that were packed; of nothing, all.
+
+        >>> layout = Layout(((Partition("s"),), (Partition("o", 0), Partition("o", 1))))
+        >>> sorted(layout.unpacked(layout.packed({("s", 0), ("o", 1)})))
+        [('o', 1), ('s', 0)]
+        >>> len(layout.unpacked(b""))
+        3
+        """
+        if not members:
+            return frozenset(self._partitions)
+        bits = int.from_bytes(members, "little")
+        return frozenset(one for place, one in enumerate(self._partitions) if bits >> place & 1)
 
     def next_partition(self, level: int, target_level: int, target: int) -> int:
         """Where a bundle leaving `level` goes first: to its target, or to the way past the next stage."""

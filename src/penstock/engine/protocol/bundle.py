@@ -67,9 +67,13 @@ class Marker(msgspec.Struct, array_like=True, tag=0, frozen=True):
 
 
 class Barrier(msgspec.Struct, array_like=True, tag=1, frozen=True):
-    """What a sender has sent so far belongs to this checkpoint, what it sends from now on to the next."""
+    """What a sender has sent so far belongs to this checkpoint, what it sends from now on to the next.
+
+    It goes from member to member of the checkpoint: a bit for each, as the layout packs them; nothing if all are.
+    """
 
     number: int
+    members: bytes = b""
 
 
 def pack_sign(header: Header, sign: Marker | Barrier) -> bytes:

@@ -103,6 +103,7 @@ class Done(msgspec.Struct, omit_defaults=True):
     oldest: int = 0
     part: Any = None  # what a sink wants to have kept
     shown: int = 0
+    routing: int = 0  # the version that it follows, or a later one, behind its barrier
 
 
 class Reports(msgspec.Struct, tag=True, omit_defaults=True):
@@ -192,6 +193,15 @@ class OperatorRouting(msgspec.Struct, frozen=True):
 
     active: tuple[int, ...]
     table: Table | None = None  # of the key groups, where the operator keeps state
+
+    @property
+    def receiving(self) -> frozenset[int]:
+        """The replicas to whom events go: active ones, or where there is state those that own key groups.
+
+        >>> sorted(OperatorRouting((0, 2)).receiving), sorted(OperatorRouting((0, 2), Table(1, (0, 1))).receiving)
+        ([0, 2], [0, 1])
+        """
+        return frozenset(self.active if self.table is None else self.table.owners)
 
 
 class Routing(msgspec.Struct, tag=True, frozen=True):

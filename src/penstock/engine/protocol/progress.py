@@ -35,10 +35,14 @@ class Phase(StrEnum):
 
 
 class ShiftState(msgspec.Struct, frozen=True, array_like=True):
-    """The phase of a shift, and the checkpoint for which its slots are to send a barrier, if they have not."""
+    """The phase of a shift, and the checkpoint for which its slots are to send a barrier, if they have not.
+
+    `members` has those whom the checkpoint is of, as in the barrier.
+    """
 
     phase: Phase
     barrier: int = 0
+    members: bytes = b""
 
 
 STARTING, OVER = ShiftState(Phase.STARTING), ShiftState(Phase.OVER)

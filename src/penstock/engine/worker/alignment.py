@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 
 from penstock.engine.plan.program import QUEUE_BYTES
 from penstock.engine.protocol.bundle import Barrier, Header, read_header, read_sign
@@ -14,10 +14,20 @@ _NOTHING = Arrival(WAKE, 0)
 
 
 class Alignment:
-    """Takes arrivals and gives them on, in order by sender; those behind a barrier once the barriers of all are in."""
+    """Takes arrivals and gives them on, in order by sender; those behind a barrier once the barriers of all are in.
 
-    def __init__(self, senders: Iterable[ReplicaId], names: tuple[str, ...], most_bytes: int = QUEUE_BYTES) -> None:
-        self._senders = frozenset(senders)
+    All are the senders among the members of a checkpoint, which `members` reads out of a barrier.
+    """
+
+    def __init__(
+        self,
+        senders: Iterable[ReplicaId],
+        names: tuple[str, ...],
+        most_bytes: int = QUEUE_BYTES,
+        members: Callable[[bytes], Set[ReplicaId]] | None = None,
+    ) -> None:
+        self._senders = self._awaited = frozenset(senders)
+        self._members = members
         self._names = names  # of senders, by their number in headers
         self._ahead: set[ReplicaId] = set()  # whose barrier of the next checkpoint is here
         self._held: list[Arrival] = []
@@ -43,7 +53,7 @@ class Alignment:
         sign = None if header.events else read_sign(arrival.bundle)
         if not isinstance(sign, Barrier):
             return arrival
-        return sign if self._reached(sign.number, sender) else _NOTHING
+        return sign if self._reached(sign, sender) else _NOTHING
 
     def pending(self) -> bool:
         """Whether something can be taken without waiting for more to arrive."""
@@ -55,14 +65,17 @@ class Alignment:
             self._release()
         self._over = max(self._over, number)
 
-    def _reached(self, number: int, sender: ReplicaId) -> bool:
+    def _reached(self, barrier: Barrier, sender: ReplicaId) -> bool:
+        number = barrier.number
         if number <= self._over:
             return False
         if number != self._next:  # another one was given up by whoever sends this
             self._release()
             self._next, self._over = number, number - 1
+            members = self._members(barrier.members) if self._members is not None else self._senders
+            self._awaited = self._senders & members
         self._ahead.add(sender)
-        if self._ahead < self._senders:
+        if not self._ahead >= self._awaited:
             return False
         self._over = number
         self._release()

@@ -208,7 +208,7 @@ class Outbox:
             self._fenced.setdefault(receiver, deque()).append(barrier)
 
     def _pass_barriers(self) -> Iterator[tuple[int, bytes]]:
-        """Barriers before which nothing is left, to every replica of an operator, as (first partition, bundle)."""
+        """Barriers before which nothing is left, to an operator's members of the checkpoint; as `rows` sends them."""
         layout = self._program.layout
         for receiver, barriers in self._fenced.items():
             if not barriers:
@@ -219,7 +219,8 @@ class Outbox:
             barrier, level = barriers.popleft(), wires[0].edge.level
             for wire in wires:
                 del wire.fences[0]
-            for replica in layout.replicas(receiver):
+            members = layout.unpacked(barrier.members)
+            for replica in (one for one in layout.replicas(receiver) if (receiver, one) in members):
                 target = layout.partition(receiver, replica)
                 first = layout.next_partition(self._level, level, target)
                 yield first, pack_sign(Header(self._number, self._replica, level, target, 0), barrier)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -15,7 +15,7 @@ from penstock.engine.direct.receiver import Listener
 from penstock.engine.online.receiver import online_receiver
 from penstock.engine.plan.program import Program
 from penstock.engine.protocol.bundle import Barrier, Events, Unpacker, read_header
-from penstock.engine.protocol.messages import Done, Report, TablesQuery
+from penstock.engine.protocol.messages import Done, OperatorRouting, Report, RestoreQuery, TablesQuery
 from penstock.engine.protocol.progress import Progress
 from penstock.engine.pull.post import RoomNote
 from penstock.engine.pull.receiver import rooms_of
@@ -65,7 +65,9 @@ class OperatorReplica:
         self._eased = threading.Event()  # there is room, or news
         self._easing = False  # it waits for that, and for nothing else
         self._blocked_s = 0.0  # since events were last processed
-        self._alignment = Alignment(program.senders_to(name), program.senders, program.queue_bytes)
+        members = program.layout.unpacked
+        self._alignment = Alignment(program.senders_to(name), program.senders, program.queue_bytes, members)
+        self._joined = not program.realtime or self._receives(program.routing)  # so checkpoints are of it, too
         self._reached: Barrier | None = None  # to be passed on behind what has been emitted
         shown = max(0, program.checkpoint - 1)  # what earlier attempts have committed is not this one's to show
         self._done = self._unsaid = Done(program.generation, name, replica, shown=shown)
@@ -193,12 +195,28 @@ class OperatorReplica:
 
     def _passed_on(self, barrier: Barrier) -> None:
         """The barrier leaves: tell the driver what belongs to the checkpoint, once state is written, too."""
-        counters = copied(self._counters)
+        counters, routing = copied(self._counters), self._agent.routing
         done = msgspec.structs.replace(self._done, number=barrier.number, counters=counters, part=self._part)
+        done = msgspec.structs.replace(done, routing=routing.version)
+        self._joined = self._receives(routing.operators)
         if self._stateful is None:
             self._say(done)
         else:
             self._unsaid = done
+
+    def _receives(self, routing: Mapping[str, OperatorRouting]) -> bool:
+        return self._report.replica in routing[self._name].receiving
+
+    def _join(self) -> None:
+        """Before the first events: they belong to none of the checkpoints that were made without this replica.
+
+        The driver's answer comes behind all that it has published so far, so the routing is the one that has this
+        replica among the active, or a later one.
+        """
+        committed = self._agent.ask_restore(RestoreQuery(self._program.generation, self._name)).checkpoint
+        context = self._operator.context
+        context.checkpoint = max(context.checkpoint, committed + 1)
+        self._joined = True
 
     def _say(self, done: Done) -> None:
         """Tell the driver."""
@@ -257,6 +275,8 @@ class OperatorReplica:
             if self._stateful is not None:
                 self._stateful.heed(arrival)
             return nothing
+        if not self._joined:
+            self._join()
         events, size = self._decode(arrival), len(arrival.bundle)
         if self._stateful is not None:
             return self._admit(events, self._stateful)

@@ -180,14 +180,13 @@ class SourceSlot:
         if mine.barrier <= self._barrier or owes:
             return None
         self._barrier = mine.barrier
-        return Barrier(mine.barrier)
+        return Barrier(mine.barrier, mine.members)
 
     def _reach(self, reader: Reader, number: int) -> None:
         """Tell the driver where the checkpoint is in this part of the source."""
-        counters = copied(self._counters)
-        self._say(
-            msgspec.structs.replace(self._done, number=number, counters=counters, cursor=reader.cursor, sent=self._sent)
-        )
+        counters, followed = copied(self._counters), self._agent.routing.version
+        done = msgspec.structs.replace(self._done, number=number, counters=counters, routing=followed)
+        self._say(msgspec.structs.replace(done, cursor=reader.cursor, sent=self._sent))
 
     def _heed(self, reader: Reader) -> None:
         """Tell the source that its cursor is committed."""

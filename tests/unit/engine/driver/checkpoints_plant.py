@@ -14,7 +14,7 @@ from penstock.engine.driver.records import Records
 from penstock.engine.driver.routing import RoutingTable
 from penstock.engine.driver.tally import Tally
 from penstock.engine.plan.layout import lay_out
-from penstock.engine.protocol.messages import Done
+from penstock.engine.protocol.messages import Done, OperatorRouting, Routing
 from penstock.metrics.counters import ReplicaCounters
 from penstock.state.files import StateFiles
 from penstock.topology import ReplicaId, Topology
@@ -37,12 +37,13 @@ class Plant:
         topology.operator("store", print, inputs=counted, pool=1)
         self.folder = folder
         self.routing = RoutingTable(topology, {}, Published())
+        self.routing.members.follow(Routing(0, {"count": OperatorRouting((0, 1))}))  # both have been active
         self.tally = Tally(topology)
         self.phases = Phases(Published())
         self.files = StateFiles(folder / "state" / "count")
         files = {"count": self.files}
         self.handovers = Handovers(self.routing, files, 1.0, lambda: None)
-        self.checkpoints = Checkpoints(Records(folder), self.phases, self.tally, self.handovers, files)
+        self.checkpoints = Checkpoints(Records(folder), self.phases, self.tally, self.handovers, self.routing.members)
         layout = lay_out(topology, {"count": [0, 1], "store": [0]})
         self.shifts = [Shift(number, layout, self._supervisor(number)) for number in (0, 1)]
         self.shift: Shift | None = self.shifts[0]

@@ -98,7 +98,7 @@ class Plant:
         self.recovered: list[tuple[int, int]] = []  # generations, and the record that each began from
         self.handovers = Handovers(self.routing, {}, 1.0, lambda: None)
         self.phases = Phases(Published())
-        self.checkpoints = Checkpoints(Records(folder), self.phases, self.tally, self.handovers, {})
+        self.checkpoints = Checkpoints(Records(folder), self.phases, self.tally, self.handovers, self.routing.members)
         self.ready_within_s, self.log_file = ready_within_s, folder / "spark.log"
         self.shifts = Shifts(self, self.tally, self.phases, self.handovers, self.checkpoints)  # type: ignore[arg-type]
 

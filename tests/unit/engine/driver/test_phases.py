@@ -99,17 +99,25 @@ def test_a_stop_leaves_a_shift_that_finishes_alone(two: Two) -> None:
 
 
 def test_a_stop_takes_no_barrier_away(two: Two) -> None:
-    two.phases.barrier(two.last, 3)
+    two.phases.barrier(two.last, 3, {("s", 0), ("o", 1)})
     two.phases.stop()
-    assert two.phases.current.of(0) == ShiftState(Phase.HALTED, 3)
+    assert two.phases.current.of(0) == ShiftState(Phase.HALTED, 3, b"\5")
 
 
 @pytest.mark.parametrize("stopped", [False, True])
 def test_barriers_are_sent_by_sources_that_stand_still_too(two: Two, stopped: bool) -> None:
     if stopped:
         two.phases.stop()
-    two.phases.barrier(two.last, 3)
-    assert two.phases.current.of(0) == ShiftState(Phase.HALTED if stopped else Phase.SENDING, 3)
+    two.phases.barrier(two.last, 3, two.last.replicas)
+    assert two.phases.current.of(0) == ShiftState(Phase.HALTED if stopped else Phase.SENDING, 3, b"\7")
+
+
+def test_the_last_barrier_of_a_shift_goes_to_all(two: Two) -> None:
+    two.phases.barrier(two.last, 3, {("s", 0), ("o", 1)})
+    two.phases.pause(4)
+    assert two.phases.current.of(0) == ShiftState(Phase.HALTED, 4)
+    two.phases.take_over(two.last, two.following)
+    assert two.phases.current.of(0) == ShiftState(Phase.FINISHING, 4)
 
 
 def test_up_to_where_checkpoints_have_come(two: Two) -> None:
@@ -140,7 +148,7 @@ class Many(Two):
             self.last = self.following
             self.following = Shift(self.last.number + 1, self.last.layout, self.last.supervisor)
         elif doing == "barrier":
-            phases.barrier(self.last, number)
+            phases.barrier(self.last, number, self.last.replicas)
         elif doing == "resume":
             phases.resume(self.last)
         elif doing == "stop":

@@ -28,8 +28,8 @@ def event(sender: ReplicaId, what: Any) -> Arrival:
     return Arrival(pack(header(sender, 1), Events(["0"], [0.0], [what])), 1)
 
 
-def barrier(sender: ReplicaId, number: int) -> Arrival:
-    return Arrival(pack_sign(header(sender, 0), Barrier(number)), 0)
+def barrier(sender: ReplicaId, number: int, members: bytes = b"") -> Arrival:
+    return Arrival(pack_sign(header(sender, 0), Barrier(number, members)), 0)
 
 
 def marker(sender: ReplicaId, version: int) -> Arrival:
@@ -74,6 +74,16 @@ def test_who_is_ahead_waits_for_the_others() -> None:
 
 def test_the_only_sender_never_waits() -> None:
     assert Taken(A).take(event(A, "a1"), barrier(A, 1), event(A, "a2"), barrier(A, 2)) == ["a1", 1, "a2", 2]
+
+
+def test_only_members_of_a_checkpoint_are_waited_for() -> None:
+    """Barriers say who they are, one by one."""
+    of: dict[bytes, set[ReplicaId]] = {b"ac": {A, C}, b"all": {A, B, C}}
+    taken = Taken(A, B, C)
+    taken.alignment = Alignment([A, B, C], NAMES, members=of.__getitem__)
+    assert taken.take(barrier(A, 1, b"ac"), event(A, "a"), event(B, "b"), barrier(C, 1, b"ac")) == ["b", 1, "a"]
+    assert taken.take(barrier(A, 2, b"all"), barrier(C, 2, b"all"), event(C, "c")) == []
+    assert taken.take(barrier(B, 2, b"all")) == [2, "c"]
 
 
 def test_replicas_of_one_sender_are_told_apart() -> None:

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.engine.plan.program import MicroBatch
-from penstock.engine.protocol.messages import Done
+from penstock.engine.protocol.bundle import Barrier
+from penstock.engine.protocol.messages import Done, Restore, RestoreQuery
 from penstock.engine.worker.replica import OperatorReplica
 from penstock.topology import Context, Topology
 
@@ -30,10 +31,10 @@ class World:
         self.rows: list[pa.RecordBatch] = []
         self._version = 1
 
-    def run(self, topology: Topology, *steps: Any, **program: Any) -> Any:
-        """What left the replica."""
+    def run(self, topology: Topology, *steps: Any, number: int = 0, **program: Any) -> Any:
+        """What left the replica of that number."""
         made = self.driver.program(topology, **program)
-        self.replica = OperatorReplica(made, 1, "op", 0, 0)
+        self.replica = OperatorReplica(made, 1, "op", number, 0)
         self.rows = []
         for rows in self.replica.run(self._batches(steps)):
             self.rows.append(rows)
@@ -104,6 +105,19 @@ def test_a_barrier_is_passed_on_behind_what_was_emitted_to_every_replica_of_ever
     order = [one for rows in world.rows for one in (*tools.left(rows).ids, *tools.left(rows).barriers)]
     assert order == ["0.0", "1.0", "0.1", "1.1", 7, 7, 7, 7, "2.0", "2.1"]
     assert {(header.level, header.partition) for _, header, _ in left.signs} == {(2, n) for n in range(4)}
+
+
+def test_a_barrier_goes_to_the_members_of_its_checkpoint_only(world: World, tools: Tools) -> None:
+    topology = Topology("app", pool=3)
+    op = topology.operator("op", same, inputs=topology.source("events"))
+    topology.operator("end", len, inputs=op)
+    members = world.driver.program(topology).layout.packed({("events", 0), ("op", 0), ("end", 0), ("end", 2)})
+    left = world.run(topology, [tools.bundle(["a"]), tools.barrier(7, members=members)])
+    assert [(header.partition, sign) for _, header, sign in left.signs] == [(n, Barrier(7, members)) for n in (0, 2)]
+
+
+def test_the_driver_hears_which_routing_is_followed_behind_the_barrier(world: World, tools: Tools) -> None:
+    world.run(app(same), tools.barrier(7), world.done(7, routing=1))
 
 
 def test_the_driver_hears_what_was_counted_up_to_the_barrier(world: World, tools: Tools) -> None:
@@ -230,6 +244,33 @@ def test_a_sink_prepares_between_what_belongs_to_a_checkpoint_and_what_does_not(
     world.run(sink(Ledger()), steps, world.done(7), world.processed(2), checkpoint=7, generation=3)
     assert Ledger.calls == [(7, 3, "a"), "prepare 7", (8, 3, "b")]
     assert last(world).part == {"file": "7.part"}
+
+
+def test_one_that_was_idle_asks_before_its_first_events_to_which_checkpoint_they_belong(
+    world: World, tools: Tools
+) -> None:
+    """Checkpoints had been made without it, and its rows, labelled as of the first, would have stayed after a crash."""
+    world.driver.restores["op"] = Restore(9, [])
+    world.run(sink(Ledger()), tools.bundle(["a"]), world.processed(1), tools.bundle(["b"]), number=1, checkpoint=7)
+    assert Ledger.calls == [(10, 0, "a"), (10, 0, "b")]
+    assert world.driver.questions == [RestoreQuery(0, "op")]
+
+
+def test_one_that_has_heard_that_it_is_idle_asks_again(world: World, tools: Tools) -> None:
+    """It was left out of the next checkpoints."""
+
+    def left_out() -> None:
+        world.driver.restores["op"] = Restore(15, [])
+
+    world.driver.restores["op"] = Restore(9, [])
+    steps = (tools.bundle(["a"]), tools.barrier(12), world.processed(1), left_out, tools.bundle(["b"]))
+    world.run(sink(Ledger()), *steps, world.processed(2), number=1, checkpoint=7)
+    assert Ledger.calls == [(10, 0, "a"), "prepare 12", (16, 0, "b")]
+
+
+def test_one_that_is_active_from_the_beginning_need_not_ask(world: World, tools: Tools) -> None:
+    world.run(sink(Ledger()), [tools.bundle(["a"]), tools.barrier(7), tools.bundle(["b"])], checkpoint=7)
+    assert not world.driver.questions
 
 
 def test_what_is_committed_is_shown_once_and_the_driver_told(world: World, tools: Tools) -> None:
