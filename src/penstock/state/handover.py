@@ -2,9 +2,9 @@
 
 A *table* says who owns which group; its version grows with every change. What makes a change exact:
 
-1. A sending partition that hears of version v puts a marker (v) behind its last event under v − 1, to every replica
+1. A sending partition that hears of version v puts a switch (v) behind its last event under v − 1, to every replica
    that loses a group in v. Rows from one partition to another stay in order.
-2. A replica that loses groups goes on with them until it has the markers of all sending partitions. Then no event of
+2. A replica that loses groups goes on with them until it has the switches of all sending partitions. Then no event of
    these groups can come any more under v − 1: it hands their state over.
 3. A replica holds back the events of groups whose state it has not got, in order. Other groups never wait.
 4. The next change begins when all of this one has been taken.
@@ -73,7 +73,7 @@ class SendingSide:
         self.table = table
 
     def hear(self, table: Table) -> tuple[int, ...]:
-        """Follow the table from now on; the replicas that must get its marker first."""
+        """Follow the table from now on; the replicas that must get its switch first."""
         if table.version <= self.table.version:
             return ()
         self.table = table
@@ -110,7 +110,7 @@ class ReceivingSide:
         self._table = table
 
     def mark(self, version: int, sender: ReplicaId) -> None:
-        """A sender's marker has come: what it sends from now on follows that version."""
+        """A sender's switch has come: what it sends from now on follows that version."""
         self._marked.setdefault(version, set()).add(sender)
 
     def to_hand_over(self) -> frozenset[int]:

@@ -22,7 +22,7 @@ from penstock.engine.protocol.bundle import (
     Barrier,
     Events,
     Header,
-    Marker,
+    Switch,
     Unpacker,
     pack,
     pack_sign,
@@ -87,10 +87,10 @@ class Row:
 
 @dataclass
 class Left:
-    """All that left a replica: bundles, markers and barriers."""
+    """All that left a replica: bundles, switches and barriers."""
 
     bundles: list[Row] = field(default_factory=list)
-    signs: list[tuple[int, Header, Marker | Barrier]] = field(
+    signs: list[tuple[int, Header, Switch | Barrier]] = field(
         default_factory=list
     )  # with the partition they go to first
 

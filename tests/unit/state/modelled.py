@@ -14,7 +14,7 @@ from penstock.engine.protocol.bundle import (
     Barrier,
     Events,
     Header,
-    Marker,
+    Switch,
     Unpacker,
     pack_sign,
 )
@@ -95,7 +95,7 @@ class Replica:
         if isinstance(taken, Barrier):
             self._unsaid = taken.number
             self.state.checkpoint(taken.number, lambda: None)
-        elif not taken.bundle or len(taken.bundle) == len(marker(0, 0, 0)):
+        elif not taken.bundle or len(taken.bundle) == len(switch(0, 0, 0)):
             self.state.heed(taken)
         else:
             self.process(self.state.admit(Unpacker()(taken.bundle)))
@@ -136,5 +136,5 @@ def header(sender: int, replica: int, events: int) -> Header:
     return Header(sender, 0, 1, replica, events)
 
 
-def marker(sender: int, replica: int, version: int) -> bytes:
-    return pack_sign(header(sender, replica, 0), Marker(version))
+def switch(sender: int, replica: int, version: int) -> bytes:
+    return pack_sign(header(sender, replica, 0), Switch(version))

@@ -38,7 +38,7 @@ def test_one_group_from_its_owner_to_another() -> None:
     assert not driver.moving
 
 
-def test_markers_may_come_before_the_news() -> None:
+def test_switches_may_come_before_the_news() -> None:
     table = Table(2, (1, 1), before=(0, 1))
     loser = ReceivingSide(0, Table(1, (0, 1)), SENDERS)
     for sender in SENDERS:

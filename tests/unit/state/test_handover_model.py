@@ -44,7 +44,7 @@ from penstock.state.handover import Coordinator, SendingSide, Table
 from penstock.state.keyed_state import KeyedState
 from penstock.state.owners import first_owners
 
-from .modelled import GROUPS, KEYS, REPLICAS, SENDERS, Replica, group_of, header, marker, routing
+from .modelled import GROUPS, KEYS, REPLICAS, SENDERS, Replica, group_of, header, routing, switch
 
 senders = st.sampled_from(range(len(SENDERS)))
 replicas = st.sampled_from(range(REPLICAS))
@@ -136,7 +136,7 @@ class Model(RuleBasedStateMachine):
     def a_sender_hears_news(self, sender: int, skip: int) -> None:
         table = self.late_news(SENDERS[sender], skip)
         for loser in self.sending[sender].hear(table):
-            self.channels[sender, loser].append(marker(sender, loser, table.version))
+            self.channels[sender, loser].append(switch(sender, loser, table.version))
 
     @rule(replica=replicas, skip=st.integers(0, 3))
     def a_replica_hears_news(self, replica: int, skip: int) -> None:

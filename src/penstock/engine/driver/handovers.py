@@ -156,7 +156,7 @@ class Handovers:
         return moving
 
     def _is_late(self, name: str, table: Table, missing: tuple[int, ...], now_s: float) -> bool:
-        """Whether nothing has come on for too long. A replica that works off what it has comes on to its markers."""
+        """Whether nothing has come on for too long. A replica that works off what it has comes on to its switches."""
         losing = set(table.losers).intersection(missing)
         far = table.version, sum(self._processed.get((name, replica), 0) for replica in losing)
         if self._since.get(name, ((0, 0), 0.0))[0] != far:

@@ -5,7 +5,7 @@
     + msgpack [ids, born, events, keys, back]
 
 The header can be read without decoding the events. Keys are there where the grouping is online shuffle, and where the
-operator keeps state. A bundle of no events is a *marker*: what its sender sends from then on follows a later table of
+operator keeps state. A bundle of no events is a *switch*: what its sender sends from then on follows a later table of
 key groups; or a *barrier*: it belongs to a later checkpoint.
 """
 
@@ -60,7 +60,7 @@ class Events(msgspec.Struct, Generic[T], array_like=True):
     back: Address | None = None  # where the sender hears of room, if events are bound late
 
 
-class Marker(msgspec.Struct, array_like=True, tag=0, frozen=True):
+class Switch(msgspec.Struct, array_like=True, tag=0, frozen=True):
     """What a sender sends from now on follows this version of the table."""
 
     version: int
@@ -76,18 +76,18 @@ class Barrier(msgspec.Struct, array_like=True, tag=1, frozen=True):
     members: bytes = b""
 
 
-def pack_sign(header: Header, sign: Marker | Barrier) -> bytes:
-    """A marker or barrier as bytes."""
+def pack_sign(header: Header, sign: Switch | Barrier) -> bytes:
+    """A switch or barrier as bytes."""
     return _packed(header, _encoder.encode(sign))
 
 
-def read_sign(bundle: bytes) -> Marker | Barrier:
+def read_sign(bundle: bytes) -> Switch | Barrier:
     """What a bundle without events is."""
-    sign: Marker | Barrier = _read_sign(memoryview(bundle)[_BODY:])
+    sign: Switch | Barrier = _read_sign(memoryview(bundle)[_BODY:])
     return sign
 
 
-_read_sign = msgspec.msgpack.Decoder(Marker | Barrier).decode
+_read_sign = msgspec.msgpack.Decoder(Switch | Barrier).decode
 
 
 def pack(header: Header, events: Events[Any]) -> bytes:

@@ -132,7 +132,7 @@ class Inbox:
                 self.lost[sender, header.replica] = self.lost.get((sender, header.replica), 0) + header.events
             if not header.events:
                 self._bytes_in += len(bundle)
-                self._queue.put(Arrival(bundle, 0))  # a marker or barrier, in its place
+                self._queue.put(Arrival(bundle, 0))  # a switch or barrier, in its place
             return
         self._arrived += kept
         self._bytes_in += len(bundle)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penstock.engine.plan.program import Program
-from penstock.engine.protocol.bundle import HASH, Events, Marker, read_header, read_sign
+from penstock.engine.protocol.bundle import HASH, Events, Switch, read_header, read_sign
 from penstock.engine.protocol.messages import Report, RestoreQuery, StateReport
 from penstock.engine.worker.inbox import Arrival
 from penstock.engine.worker.lifecycle import Opened
@@ -253,10 +253,10 @@ class KeyedReplica:
     # ── hand-overs ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def heed(self, arrival: Arrival) -> None:
-        """A marker, or news of the table: there may be state to give and to take now."""
+        """A switch, or news of the table: there may be state to give and to take now."""
         if arrival.bundle:
             header, sign = read_header(arrival.bundle), read_sign(arrival.bundle)
-            assert isinstance(sign, Marker)
+            assert isinstance(sign, Switch)
             self._side.mark(sign.version, (self._program.senders[header.sender], header.replica))
         self._hear(self._routed())
 

@@ -145,7 +145,7 @@ class Outbox:
         self, routing: Routing, used: Utilisations = UNKNOWN, barrier: Barrier | None = None
     ) -> list[pa.RecordBatch]:
         """Let everything that waits leave, and a barrier behind it; in a micro-batch as rows for Spark to take."""
-        going = [row for sender in self._keyed.values() for row in sender.markers(routing, self._number)]
+        going = [row for sender in self._keyed.values() for row in sender.switches(routing, self._number)]
         going += self._leave_all(routing, used)
         if barrier is not None:
             self._fence(barrier)

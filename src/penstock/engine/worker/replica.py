@@ -134,7 +134,7 @@ class OperatorReplica:
                 self._operator.prepare(self._operator.context.checkpoint)
 
     def _play(self, events: Events[Any], inbox: Inbox) -> Iterator[pa.RecordBatch]:
-        """Work off events, and send what was emitted when it is time to; without events, at once, for markers' sake.
+        """Work off events, and send what was emitted when it is time to; without events, at once, for switches' sake.
 
         State that moves does so in between, a little at a time, and may release more events.
         """

@@ -1,6 +1,6 @@
 """One edge of one sending replica: the events that wait to leave, and the grouping that sends them.
 
-Where the receiver keeps state, events go to the owners of their key groups, and markers before a change of owners.
+Where the receiver keeps state, events go to the owners of their key groups, and switches before a change of owners.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from penstock.engine.plan.program import Edge, Program, active_senders
-from penstock.engine.protocol.bundle import HASH, Events, Header, Keys, Marker, pack, pack_sign
+from penstock.engine.protocol.bundle import HASH, Events, Header, Keys, Switch, pack, pack_sign
 from penstock.engine.protocol.messages import Address, OperatorRouting, Routing, Used, Utilisations
 from penstock.engine.worker.failures import Cause
 from penstock.grouping import KeyGroups, Receivers, Sender, make_grouping
@@ -189,8 +189,8 @@ class KeyedSender:
     def _follow(self) -> None:
         self.grouping.update(Receivers((), owners=self._side.table.owners))
 
-    def markers(self, routing: Routing, sender: int) -> Iterator[tuple[int, bytes]]:
-        """Follow the owners now in force; the markers, as (first partition, bundle), that go before all events."""
+    def switches(self, routing: Routing, sender: int) -> Iterator[tuple[int, bytes]]:
+        """Follow the owners now in force; the switches, as (first partition, bundle), that go before all events."""
         table = routing.operators[self._edge.receiver].table
         if table is None or table.version <= self._side.table.version:
             return
@@ -200,7 +200,7 @@ class KeyedSender:
             target = self._layout.partition(self._edge.receiver, loser)
             header = Header(sender, self._replica, self._edge.level, target, 0)
             first = self._layout.next_partition(self._level, self._edge.level, target)
-            yield first, pack_sign(header, Marker(table.version))
+            yield first, pack_sign(header, Switch(table.version))
 
 
 class KeyedWire(Wire):

@@ -14,7 +14,7 @@ from penstock.engine.protocol.bundle import (
     Barrier,
     Events,
     Header,
-    Marker,
+    Switch,
     Unpacker,
     pack,
     pack_sign,
@@ -50,8 +50,8 @@ def test_what_is_packed_comes_back(header: Header, rows: list[tuple[str, float, 
     assert Unpacker()(packed) == Events(ids, born, events)
 
 
-@given(headers, st.sampled_from([Marker, Barrier]), st.integers(0, 2**63))
-def test_markers_and_barriers_are_told_apart(header: Header, kind: type[Marker | Barrier], number: int) -> None:
+@given(headers, st.sampled_from([Switch, Barrier]), st.integers(0, 2**63))
+def test_switches_and_barriers_are_told_apart(header: Header, kind: type[Switch | Barrier], number: int) -> None:
     packed = pack_sign(header, kind(number))
     assert read_header(packed) == header
     assert read_sign(packed) == kind(number)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from penstock.engine.plan.program import MicroBatch
-from penstock.engine.protocol.bundle import HASH, Barrier, Events, Header, Keys, Marker, pack, pack_sign
+from penstock.engine.protocol.bundle import HASH, Barrier, Events, Header, Keys, Switch, pack, pack_sign
 from penstock.engine.protocol.messages import Done, OperatorRouting, Restore, Routing
 from penstock.engine.worker.replica import OperatorReplica
 from penstock.grouping import stable_hash
@@ -55,8 +55,8 @@ def of(*groups: int, first: int = 0) -> bytes:
     return bundle(*[{"word": word_of(group)} for group in groups], first=first)
 
 
-def marker(version: int) -> bytes:
-    return pack_sign(Header(0, 0, 1, 0, 0), Marker(version))
+def switch(version: int) -> bytes:
+    return pack_sign(Header(0, 0, 1, 0, 0), Switch(version))
 
 
 def barrier(number: int, replica: int = 0) -> bytes:

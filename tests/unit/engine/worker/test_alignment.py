@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine.protocol.bundle import Barrier, Events, Header, Marker, Unpacker, pack, pack_sign
+from penstock.engine.protocol.bundle import Barrier, Events, Header, Switch, Unpacker, pack, pack_sign
 from penstock.engine.worker.alignment import Alignment
 from penstock.engine.worker.inbox import WAKE, Arrival
 from penstock.topology import ReplicaId
@@ -32,8 +32,8 @@ def barrier(sender: ReplicaId, number: int, members: bytes = b"") -> Arrival:
     return Arrival(pack_sign(header(sender, 0), Barrier(number, members)), 0)
 
 
-def marker(sender: ReplicaId, version: int) -> Arrival:
-    return Arrival(pack_sign(header(sender, 0), Marker(version)), 0)
+def switch(sender: ReplicaId, version: int) -> Arrival:
+    return Arrival(pack_sign(header(sender, 0), Switch(version)), 0)
 
 
 LOOK = Arrival(WAKE, 0)
@@ -58,7 +58,7 @@ class Taken:
             elif one.count:
                 given += Unpacker()(one.bundle).events
             elif one.bundle:
-                given.append("marker")
+                given.append("switch")
         return given
 
 
@@ -91,11 +91,11 @@ def test_replicas_of_one_sender_are_told_apart() -> None:
     assert taken.take(barrier(C, 1), event(C, "c"), event(B, "b"), barrier(B, 1)) == ["b", 1, "c"]
 
 
-def test_a_marker_keeps_its_place_among_the_events_of_its_sender() -> None:
+def test_a_switch_keeps_its_place_among_the_events_of_its_sender() -> None:
     """Key groups that were handed over too early would miss what is held back."""
     taken = Taken(A, B)
-    assert taken.take(barrier(A, 1), event(A, "a"), marker(A, 2), marker(B, 2)) == ["marker"]
-    assert taken.take(barrier(B, 1)) == [1, "a", "marker"]
+    assert taken.take(barrier(A, 1), event(A, "a"), switch(A, 2), switch(B, 2)) == ["switch"]
+    assert taken.take(barrier(B, 1)) == [1, "a", "switch"]
 
 
 def test_two_checkpoints_of_one_who_is_far_ahead() -> None:

@@ -16,7 +16,7 @@ from penstock.state.handover import Table
 from penstock.state.keyed_state import KeyedState
 from penstock.state.segments import Segment
 
-from .keyed_world import GROUPS, World, barrier, counts, marker, of, word_of
+from .keyed_world import GROUPS, World, barrier, counts, of, switch, word_of
 
 
 def test_a_barrier_has_the_state_so_far_kept_and_the_driver_told(world: World) -> None:
@@ -181,7 +181,7 @@ def test_a_checkpoint_in_the_midst_of_a_move_is_not_made(world: World) -> None:
     def passed_on() -> None:
         world.tools.until(lambda: world.replica._unsaid.number == 7)
 
-    world.run(of(0, 1), change, of(0), barrier(7), passed_on, marker(2), of(0))
+    world.run(of(0, 1), change, of(0), barrier(7), passed_on, switch(2), of(0))
     assert world.driver.done("count") == []
     assert world.files.found() == []
 

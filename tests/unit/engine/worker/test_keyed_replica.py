@@ -15,7 +15,7 @@ from penstock.engine.worker import keyed_replica
 from penstock.errors import EngineError
 from penstock.state.handover import Table
 
-from .keyed_world import World, barrier, bundle, count, counts, marker, of, word_of, words
+from .keyed_world import World, barrier, bundle, count, counts, of, switch, word_of, words
 
 # ── starting ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -89,8 +89,8 @@ def test_a_batch_that_is_done_again_counts_once(world: World) -> None:
 # ── hand-overs ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_loser_goes_on_until_all_markers_are_there(world: World) -> None:
-    """Group 1 goes to replica 1; replica 0 counts its events until the marker, then hands it over."""
+def test_a_loser_goes_on_until_all_switches_are_there(world: World) -> None:
+    """Group 1 goes to replica 1; replica 0 counts its events until the switch, then hands it over."""
     file = world.folder / "moves" / "0-2-0.state"
 
     def change() -> None:
@@ -102,7 +102,7 @@ def test_a_loser_goes_on_until_all_markers_are_there(world: World) -> None:
     def not_yet() -> None:
         assert not file.exists()
 
-    left = world.run(of(1), change, of(1, 0, first=5), not_yet, marker(2), handed, of(0, first=9))
+    left = world.run(of(1), change, of(1, 0, first=5), not_yet, switch(2), handed, of(0, first=9))
     assert counts(left) == [1, 2, 1, 2]
     assert [group for group, _ in world.files.take(0, 2, 0, {1})] == [1]
     world.tools.until(lambda: [s for heard in world.driver.heard for s in heard.state if s.handed == 2])
@@ -124,7 +124,7 @@ def test_events_of_other_groups_get_their_turn_while_state_is_given(
         world.publish(Table(2, (0, 1, 1, 1), before=(0, 0, 0, 1)))
 
     monkeypatch.setattr(keyed_replica.KeyedReplica, "process", slow)
-    world.run(change, of(0), marker(2), of(0, 0, 0))
+    world.run(change, of(0), switch(2), of(0, 0, 0))
     assert owned == [{0, 1, 2}, {0, 2}, {0}, {0}]
     assert [group for group, _ in world.files.take(0, 2, 0, {1, 2})] == [1, 2]
 

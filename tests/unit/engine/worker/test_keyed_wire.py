@@ -1,4 +1,4 @@
-"""Sending to an operator with state: by owner, with hashes, and markers before the first event under a new table."""
+"""Sending to an operator with state: by owner, with hashes, and switches before the first event under a new table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.engine.protocol.bundle import HASH, Barrier, Header, Marker, Unpacker, read_header, read_sign
+from penstock.engine.protocol.bundle import HASH, Barrier, Header, Switch, Unpacker, read_header, read_sign
 from penstock.engine.protocol.messages import OperatorRouting, Routing
 from penstock.engine.worker.outbox import Outbox
 from penstock.errors import EngineError
@@ -72,28 +72,28 @@ def test_events_go_to_the_owners_with_the_hashes_of_their_keys(tools: Tools) -> 
     assert found == {word: AFTER[stable_hash(word) % 4] for word in WORDS}
 
 
-def test_markers_go_before_the_first_events_of_all_wires(tools: Tools) -> None:
+def test_switches_go_before_the_first_events_of_all_wires(tools: Tools) -> None:
     outbox = outbox_of(tools)
     table = Table(2, AFTER, before=BEFORE)
     emit(outbox)
     first, *others = bundles(outbox.rows(routing(table)))
     assert first[0] == 0  # the replica that loses groups
     assert read_header(first[1]) == Header(1, 1, 2, 0, 0)
-    assert read_sign(first[1]) == Marker(2)
+    assert read_sign(first[1]) == Switch(2)
     assert all(read_header(bundle).events for _, bundle in others)
     emit(outbox)
     again = bundles(outbox.rows(routing(table)))
     assert all(read_header(bundle).events for _, bundle in again)  # once
 
 
-def test_markers_leave_without_events(tools: Tools) -> None:
+def test_switches_leave_without_events(tools: Tools) -> None:
     outbox = outbox_of(tools)
     assert outbox.rows(routing(Table(1, BEFORE))) == []
     ((partition, bundle),) = bundles(outbox.rows(routing(Table(2, AFTER, before=BEFORE))))
-    assert (partition, read_sign(bundle)) == (0, Marker(2))
+    assert (partition, read_sign(bundle)) == (0, Switch(2))
 
 
-def test_a_barrier_goes_behind_markers_and_events_to_every_replica_active_or_not(tools: Tools) -> None:
+def test_a_barrier_goes_behind_switches_and_events_to_every_replica_active_or_not(tools: Tools) -> None:
     """Two streams lead to the operator: each of its replicas gets one barrier."""
     outbox = outbox_of(tools)
     emit(outbox)
