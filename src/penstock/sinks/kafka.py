@@ -35,7 +35,7 @@ FLUSH_S = 1.0
 FENCED_AT_ONCE = 16
 # Not idempotent: librdkafka then has five requests on their way at most, and polls without a pause while more is to be
 # sent, which takes a core from the broker that it waits for.
-DIRECT = {"enable.idempotence": False, "linger.ms": 5, "queue.buffering.max.messages": 10_000}
+DIRECT = {"enable.idempotence": False, "linger.ms": 1, "queue.buffering.max.messages": 10_000}
 _URL_OPTIONS = ("level", "key", "committer", "patience_s")
 
 
