@@ -49,7 +49,7 @@ def simulated(case: argparse.Namespace, store: Path) -> dict[str, float]:
         service_ms=SERVICE_MS,
         calibration=calibration_of(str(store)),
         events=data_folder("events"),
-    ).changed(td_s=case.td, first_step_s=WARM_UP_S - SOURCES_BEGIN_S, target_s=case.target, wake=True)
+    ).changed(td_s=case.td, first_step_s=WARM_UP_S - SOURCES_BEGIN_S, target_ms=1000 * case.target, wake=True)
     scenario = scenario.played(mean_rate=case.mean_rate, speedup=case.speedup, duration_s=case.duration)
     result = simulate(scenario, case.policy)
     found = {name: float(getattr(result, name)) for name in METRICS if name != "latency_mean_ms"}

@@ -73,7 +73,7 @@ def ways(given: argparse.Namespace) -> Iterator[tuple[float, str, bool]]:
 def measured(trace: str, given: argparse.Namespace) -> Iterator[Measured]:
     """Every way to decide, on one trace."""
     whole = Scenario("twitter", load_trace(data_file("traces", f"{trace}.gz")), arrivals="poisson", seed=1)
-    scenario = whole.played(mean_rate=given.rate, duration_s=given.seconds).changed(target_s=given.target)
+    scenario = whole.played(mean_rate=given.rate, duration_s=given.seconds).changed(target_ms=1000 * given.target)
     first = 0.0
     for td_s, grouping, wake in ways(given):
         result = simulate(scenario.changed(td_s=td_s, grouping=grouping, wake=wake), given.policy)

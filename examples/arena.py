@@ -39,7 +39,7 @@ def resolver():
 
 if __name__ == "__main__":
     trace = load_trace(sys.argv[1] if len(sys.argv) > 1 else SHIPPED)
-    scenario = Scenario(resolver(), trace).changed(td_s=1, target_s=2)
+    scenario = Scenario(resolver(), trace).changed(td_s=1, target_ms=2000)
     for result in compare(scenario, "psps,ds2,keda,static:mean,static:peak"):
         on_time = "on time" if result.meets_target else f"{result.late_ratio:.1%} late"
         print(f"{result.policy:12} {on_time:12} {result.replica_seconds:8,.0f} replica-seconds")

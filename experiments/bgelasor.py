@@ -14,7 +14,7 @@ PAPERS = "CBA of the paper"  # without a price on lateness
 CAREFUL = "CBA, 90 % quantile"
 BIGRU = "CBA, driven by a BiGRU"  # as in the paper; of the sources, and beside it `auto` of the same
 SOURCES = "CBA, of the sources"
-PERIODIC = base("insensitive", "periodic", td_s=5.0, target_s=2.0, day_s=DAY_S / 60)  # it is played 60 times as fast
+PERIODIC = base("insensitive", "periodic", td_s=5.0, target_ms=2000.0, day_s=DAY_S / 60)  # played 60 times as fast
 FLUCTUATING = PERIODIC.changed(input="fluctuating", td_s=10.0)
 
 NEARLY = (

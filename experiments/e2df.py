@@ -7,7 +7,7 @@ from penstock.apps.wordcount import DEPLOYED
 from penstock.control.managers.application_manager import ApplicationRules
 
 PRINTED = "both levels, manager as printed"  # which refuses a replica whose worker was just taken
-RAMP = base("wordcount", "ramp", target_s=2.0, r_over=sum(DEPLOYED.values()))
+RAMP = base("wordcount", "ramp", target_ms=2000.0, r_over=sum(DEPLOYED.values()))
 BOTH = RAMP.changed(levels="both", workers=16)
 ON_WORKERS = BOTH.changed(levels="application")
 STATIC = BOTH.changed(levels="static", deployed=DEPLOYED)

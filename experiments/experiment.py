@@ -79,7 +79,7 @@ class Case:
 
 def base(app: str, input: str, **values: Any) -> Case:
     """A case to derive others from: psps, load balancing, events at random, late after 30 s."""
-    usual: dict[str, Any] = {"arrivals": "poisson", "grouping": "load_balancing", "td_s": 30.0, "target_s": 30.0}
+    usual: dict[str, Any] = {"arrivals": "poisson", "grouping": "load_balancing", "td_s": 30.0, "target_ms": 30_000.0}
     return Case(label="", policy="psps", input=input, scenario=Scenario(app)).changed(**usual).changed(**values)
 
 

@@ -13,7 +13,7 @@ USUAL = (0.5617, 0.1831, 0.9987, 2098.91)  # psps with td 30 s, t_out 30 s, q_si
 SHUFFLE = (0.5390, 0.4332, 0.9979, 5271.01)
 DABS = (0.3962, 0.2849, 0.8283, 1391.28)
 
-TWITTER = base("twitter", "twitter", t_out_s=30.0, q_size=100_000, pool=16, service_ms=20.0, target_s=2.0)
+TWITTER = base("twitter", "twitter", t_out_s=30.0, q_size=100_000, pool=16, service_ms=20.0, target_ms=2000.0)
 RAW = TWITTER.changed(input="twitter-raw")
 COMPLEX = TWITTER.changed(topology="complex", service_ms={}, r_over=40)
 DNS = TWITTER.changed(topology="dns", input="dns", pool=6, service_ms=11.5)

@@ -71,7 +71,7 @@ def replicas_plot(report: ArenaReport) -> Figure:
 @draw.plot
 def latency_plot(report: ArenaReport) -> Figure:
     """Mean latency per interval under each policy, over time, on a logarithmic axis."""
-    target_ms = 1000 * report.scenario.contest.target_s
+    target_ms = report.scenario.contest.target_ms
     known = pd.concat([pd.Series([target_ms]), *(one.latency_ms for one in report.levels.values())])
     figure, places = draw.rows([1.0] * len(report.rivals), 1.1)
     for axes, name in zip(places, report.rivals, strict=True):

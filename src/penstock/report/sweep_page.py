@@ -30,7 +30,7 @@ def sweep_page(result: SweepResult) -> str:
         "seeds": len(settings["seeds"]),
         "arrivals": settings["arrivals"],
         "promise": f"at most {100 * result.late:g} % late",
-        "target_s": settings["contest"]["target_s"],
+        "target_ms": settings["contest"]["target_ms"],
         "td_s": settings["contest"]["td_s"],
     }
     drawn = colours(result)

@@ -71,7 +71,7 @@ def simulate(
 def made_policy(policy: str | Policy, prepared: Prepared, headroom: float = 1.0) -> Policy:
     """The policy, made by its name or as it is, within the guards of the contest; the oracle only within the pools."""
     contest, oracle = prepared.scenario.contest, policy == ORACLE
-    promise = {"late": contest.late, "target_ms": 1000 * contest.target_s}
+    promise = {"late": contest.late, "target_ms": contest.target_ms}
 
     def make(one: str | Policy) -> Policy:
         if not isinstance(one, str):
@@ -267,7 +267,7 @@ def _recall(before: Trace, policy: Policy, analyzer: Analyzer | None, sources: S
 
 def _rules(prepared: Prepared) -> IntervalRules:
     contest = prepared.scenario.contest
-    return IntervalRules(contest.td_s, declared(prepared.topology), target_ms=1000 * contest.target_s)
+    return IntervalRules(contest.td_s, declared(prepared.topology), target_ms=contest.target_ms)
 
 
 def _changed(step: Step) -> list[str]:

@@ -115,7 +115,7 @@ class Contest:
     """What policies are made with and bounded by, and what they are measured by."""
 
     td_s: float = option(DEFAULT_TD_S, "Length of the control interval, seconds.", above=0)
-    target_s: float = option(2.0, "An event that takes longer is late, ms.", above=0, ms=True)
+    target_ms: float = option(2000.0, "An event that takes longer is late, ms.", above=0)
     late: float = option(0.01, "The promise: the share of events that may be late.", above=0)
     forecaster: str | None = option(
         None, "Size for its forecast: auto, holt_winters, drift:5, trained:folder=models, …"
@@ -137,6 +137,11 @@ class Contest:
         check(self)
         parse_calendar(self.calendar)
         _ = self.offset_s
+
+    @property
+    def target_s(self) -> float:
+        """The target in seconds, as all times of a simulation are."""
+        return self.target_ms / 1000
 
     @property
     def offset_s(self) -> float:

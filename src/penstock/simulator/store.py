@@ -37,7 +37,7 @@ class _Runs:
     def keep(self, policy: str) -> Records:
         """Where the intervals of this policy go."""
         now, scenario = datetime.now(UTC), self._scenario
-        promise = PromiseRow(late=scenario.contest.late, target_ms=1000 * scenario.contest.target_s)
+        promise = PromiseRow(late=scenario.contest.late, target_ms=scenario.contest.target_ms)
         run = f"{scenario.name}-{policy}-{now:%Y%m%d-%H%M%S.%f}"
         self._store.start_run(
             RunRow(

@@ -238,7 +238,7 @@ MISTAKES = {
         "arrivals: no such name 'random'; known: even, poisson",
     ),
     "td": ((*SIMULATE, "--td", "0.1"), "interval: td must be at least 0.2 s; got 0.1 s"),
-    "target": ((*SIMULATE, "--target-ms", "0"), "target_s must be above 0; got 0.0"),
+    "target": ((*SIMULATE, "--target-ms", "0"), "target_ms must be above 0; got 0.0"),
     "q_size": ((*SIMULATE, "--q-size", "0"), "q_size must be whole and at least 1; got 0"),
     "hop": ((*SIMULATE, "--hop-ms", "-1"), "hop_s must be at least 0; got -0.001"),
     "slots": ((*SIMULATE, "--slots", "3"), "slots must be at least 1 for each of 4 operators; got 3"),

@@ -46,7 +46,7 @@ def test_cases_are_equal_where_the_same_is_played() -> None:
 
 def test_what_is_set_is_told_in_plain_values() -> None:
     shown = base("dns", "tiny", td_s=1.0, pool=3, levels="both").settings()
-    usual = {"arrivals": "poisson", "grouping": "load_balancing", "target_s": 30.0}
+    usual = {"arrivals": "poisson", "grouping": "load_balancing", "target_ms": 30_000.0}
     given = {"app": "dns", "input": "tiny", "settle_s": 0.0, "r_over": None, "pool": 3, "levels": "both"}
     assert shown == {**usual, **given}  # an interval of 1 s is the usual one
 

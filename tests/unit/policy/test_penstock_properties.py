@@ -107,6 +107,6 @@ def topology():
 def test_it_keeps_its_promise_or_is_hardly_later_than_psps(rates, td_s, wake):
     """Whatever comes, jump after jump out of nothing: four seconds at each rate."""
     trace = Trace("jumps", 4.0, np.array(rates))
-    scenario = Scenario(topology(), trace).changed(td_s=td_s, target_s=1.0, wake=wake)
+    scenario = Scenario(topology(), trace).changed(td_s=td_s, target_ms=1000, wake=wake)
     ours, psps = (simulate(scenario, policy).late_ratio for policy in ("penstock:target_ms=1000", "psps"))
     assert ours <= max(0.01, psps + 0.005)

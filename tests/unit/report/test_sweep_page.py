@@ -19,7 +19,7 @@ SETTINGS = {
     "factors": [1.0, 2.0],
     "seeds": [0],
     "arrivals": "even",
-    "contest": {"target_s": "2.0", "td_s": "5.0"},
+    "contest": {"target_ms": "2000.0", "td_s": "5.0"},
     "traces": {name: {"duration_s": 600.0, "mean": 50.0, "peak": 90.0} for name in ("calm", "wild")},
 }
 POINTS = [

@@ -146,7 +146,7 @@ POLICIES = st.one_of(
     values=st.fixed_dictionaries(
         {
             "td_s": st.sampled_from([0.5, 1.0, 5.0]),
-            "target_s": st.sampled_from([0.3, 1.0, 4.0]),
+            "target_ms": st.sampled_from([300.0, 1000.0, 4000.0]),
             "arrivals": st.sampled_from(["even", "poisson"]),
             "grouping": st.sampled_from(["shuffle", "pull", "least_work"]),
             "t_out_s": st.sampled_from([None, 0.3]),

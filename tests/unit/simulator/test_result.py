@@ -48,11 +48,11 @@ def test_what_failed_is_late_and_not_processed():
     assert not result.meets_target
 
 
-@pytest.mark.parametrize(("target_s", "late", "meets"), [(0.6, 0.0, True), (0.33, 0.25, False)])
-def test_late_is_counted_against_the_target(monkeypatch, target_s, late, meets):
+@pytest.mark.parametrize(("target_ms", "late", "meets"), [(600, 0.0, True), (330, 0.25, False)])
+def test_late_is_counted_against_the_target(monkeypatch, target_ms, late, meets):
     """Eight events at once, one replica: 50, 100, … 400 ms."""
     monkeypatch.setattr(Prepared, "arrivals", lambda _: {"in": Given(np.full(8, 1.0))})
-    result = simulate(scenario_of([0.8], 50.0, target_s=target_s), Static(1))
+    result = simulate(scenario_of([0.8], 50.0, target_ms=target_ms), Static(1))
     assert result.latency_ms["mean"] == pytest.approx(225.0)
     assert (result.late_ratio, result.meets_target) == (late, meets)
 

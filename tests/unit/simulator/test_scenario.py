@@ -25,7 +25,7 @@ TRACE = Trace("made", 10.0, [10.0, 30.0])
         ({"restart_s": float("inf")}, "restart_s must be at least 0; got inf"),
         ({"first_step_s": -2.0}, "first_step_s must be at least 0; got -2.0"),
         ({"td_s": 0}, "td_s must be above 0; got 0"),
-        ({"target_s": 0.0}, "target_s must be above 0; got 0.0"),
+        ({"target_ms": 0.0}, "target_ms must be above 0; got 0.0"),
         ({"t_out_s": 0.0}, "t_out_s must be above 0; got 0.0"),
         ({"q_size": 0}, "q_size must be whole and at least 1; got 0"),
         ({"overhead_s": {"clean": -0.5}}, "overhead_s of 'clean' must be at least 0; got -0.5"),
@@ -69,8 +69,8 @@ def test_a_field_has_one_place():
 
 
 def test_changed_takes_whole_parts_and_single_fields():
-    scenario = Scenario("dns").changed(contest=Contest(td_s=30.0), target_s=0.5, seed=3)
-    assert (scenario.contest, scenario.seed) == (Contest(td_s=30.0, target_s=0.5), 3)
+    scenario = Scenario("dns").changed(contest=Contest(td_s=30.0), target_ms=500, seed=3)
+    assert (scenario.contest, scenario.seed) == (Contest(td_s=30.0, target_ms=500), 3)
     with pytest.raises(TypeError, match="a scenario has no field 'td'"):
         scenario.changed(td=3)
 

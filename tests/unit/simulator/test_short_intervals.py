@@ -39,7 +39,7 @@ def test_the_noise_of_the_plan_is_no_larger_at_a_fifth_of_a_second_than_at_one(p
 def test_replicas_follow_a_jump_sooner_the_shorter_the_interval_is():
     jump = Trace("jump", 20.0, [50.0, 400.0])
     late = {
-        td_s: simulate(Scenario(chain(), jump, grouping="pull").changed(td_s=td_s, target_s=0.5), "psps").late_ratio
+        td_s: simulate(Scenario(chain(), jump, grouping="pull").changed(td_s=td_s, target_ms=500), "psps").late_ratio
         for td_s in (5.0, 1.0, 0.2)
     }
     assert late[0.2] < late[1.0] < late[5.0]
@@ -48,7 +48,7 @@ def test_replicas_follow_a_jump_sooner_the_shorter_the_interval_is():
 def jumping(**values: object) -> Scenario:
     """From 50 to 400 events a second, at 20.5 s."""
     rates = [50.0] * 41 + [400.0] * 39
-    return Scenario(chain(), Trace("jump", 0.5, rates), grouping="pull").changed(target_s=0.5, **values)
+    return Scenario(chain(), Trace("jump", 0.5, rates), grouping="pull").changed(target_ms=500, **values)
 
 
 def test_a_jump_that_wakes_the_loop_is_followed_within_300_ms():
