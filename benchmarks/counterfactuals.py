@@ -1,6 +1,6 @@
 """Does what `penstock explain` says of doing nothing hold? Recorded decisions, beside what really comes of it.
 
-    python benchmarks/counterfactuals.py [--live 20] [--simulated 30] [--json counterfactuals.json]
+    python benchmarks/counterfactuals.py [--live 24] [--simulated 30] [--json counterfactuals.json] [--runs FOLDER]
 
 Runs under a policy on real traces are recorded, and decisions drawn that changed something. Of each the product says,
 from the store alone, what doing nothing costs over the next seconds: replica-seconds and late events. Then nothing is
@@ -10,7 +10,8 @@ with what was decided. Live: on Spark the change is withheld, and what leaves is
 A prediction holds when replica-seconds and late events are both within 20 % of the truth. Differences in late events of
 less than 1 % of the events count for nothing: so much is promised to be late. As replica-seconds of doing nothing are
 easy to know, decisions are told apart in which it is late with more than that, and the difference to what was decided
-is judged, too. With `--json` cases that are in the file are not played again.
+is judged, too. With `--json` cases that are in the file are not played again; with `--runs` what live runs recorded is
+kept there, and judged anew instead of run again.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Simulated:
         """Five minutes of it, with arrivals at random."""
         trace = load_trace(data_file("traces", f"{self.trace}.csv"))
         made = Scenario(self.app, trace, grouping="shuffle", arrivals="poisson", seed=self.seed)
-        made = made.changed(events=data_folder("events"), td_s=self.td_s, target_s=TARGET_S)
+        made = made.changed(events=data_folder("events"), td_s=self.td_s, target_ms=1000 * TARGET_S)
         return made.played(mean_rate=self.mean_rate, speedup=self.speedup, duration_s=300.0)
 
 
@@ -209,12 +210,16 @@ def _set(plant: SimulatedPlant, replicas: dict[str, int]) -> None:
         plant.set_replicas(name, tuple(range(count)))
 
 
-def live(case: LiveCase, count: int) -> list[Row]:
+def live(case: LiveCase, count: int, runs: Path | None = None) -> list[Row]:
     """A run on Spark in a process of its own, in which changes are withheld now and then."""
     with tempfile.TemporaryDirectory() as name:
-        measure(LIVE_SCRIPT, json.dumps(asdict(case)), name)
-        with closing(Store(str(Path(name) / "run.db"), must_exist=True)) as store:
-            found = list(replayed(case, store, Path(name)))[:count]
+        folder = Path(name) if runs is None else runs / case.trace
+        if not (folder / "done").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            measure(LIVE_SCRIPT, json.dumps(asdict(case)), str(folder))
+            (folder / "done").touch()
+        with closing(Store(str(folder / "run.db"), must_exist=True)) as store:
+            found = list(replayed(case, store, folder))[:count]
             return [_beside(case, store, number, true) for number, true in found]
 
 
@@ -259,16 +264,17 @@ def kept(file: Path | None) -> list[Row]:
 def main() -> None:
     """Play all cases that are not in the file, and say how many predictions hold."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--live", type=int, default=20, help="decisions on Spark")
+    parser.add_argument("--live", type=int, default=24, help="decisions on Spark, or as many as were withheld")
     parser.add_argument("--simulated", type=int, default=30, help="decisions in the simulator")
     parser.add_argument("--json", type=Path, help="keep the result here, and go on from there")
+    parser.add_argument("--runs", type=Path, help="keep here what live runs recorded, and take it from here")
     given, console = parser.parse_args(), Console()
     rows = kept(given.json)
     known = {row.case for row in rows}
     for case, count in track(cases(given), description="playing", console=console):
         if case.name in known:
             continue
-        new = live(case, count) if isinstance(case, LiveCase) else simulated(case, count)
+        new = live(case, count, given.runs) if isinstance(case, LiveCase) else simulated(case, count)
         rows += new
         for row in new:
             wrong = "" if row.holds else "  off"

@@ -20,7 +20,8 @@ from penstock.simulator.what_if import Outcome
 from penstock.workload import Trace, data_file, played
 
 TARGET_S = 0.5
-AHEAD_S = 10.0  # what explain plays on at td 1 s
+TD_S = 1.0
+AHEAD_S = 10.0  # what explain plays on at that td
 FREE_S = 7.0  # between two changes that are withheld the policy has its way
 TIMES_S = {"parse": 0.02, "score": 0.04}
 HOPS_S = 0.005
@@ -102,7 +103,7 @@ def record(case: LiveCase, folder: Path) -> dict[str, int]:
     source = TraceSource(trace, [{"n": number} for number in range(round(trace.events))])
     run = Withholding(folder, topology, source, options=RunOptions(folder=folder / "run"))
     store, target_ms = folder / "run.db", 1000 * TARGET_S
-    with Elastic(run, case.policy, td_s=1.0, target_ms=target_ms, store=store, wake=False) as elastic:
+    with Elastic(run, case.policy, td_s=TD_S, target_ms=target_ms, store=store, wake=False) as elastic:
         elastic.wait(case.seconds + 60)
         return {"events": elastic.counters().latency.count}
 
@@ -124,15 +125,17 @@ def replayed(case: LiveCase, store: Store, folder: Path) -> Iterator[tuple[int, 
         begin_s = row.time_s + offset_s
         if row.time_s + AHEAD_S > intervals[-1].time_s:
             continue
-        yield row.number, outcome(born_s, left_s, begin_s, row.replicas)
+        after = [one for one in intervals if 0 < one.time_s - row.time_s < AHEAD_S + TD_S / 2]
+        paid = sum(one.replicas * one.interval_s for one in after)
+        yield row.number, outcome(born_s, left_s, begin_s, paid)
 
 
-def outcome(born_s: Any, left_s: Any, begin_s: float, replicas: int) -> Outcome:
-    """What left late from a time on, or was still there and late at the end; what replicas cost is known."""
+def outcome(born_s: Any, left_s: Any, begin_s: float, paid: float) -> Outcome:
+    """What left late from a time on, or was still there and late at the end, with the replica-seconds of that time."""
     end_s = begin_s + AHEAD_S
     here = (left_s > begin_s) & (born_s <= end_s)
     late = here & (np.minimum(left_s, end_s) - born_s > TARGET_S)
-    return Outcome(int(here.sum()), int(late.sum()), replicas * AHEAD_S, int((here & (left_s > end_s)).sum()))
+    return Outcome(int(here.sum()), int(late.sum()), paid, int((here & (left_s > end_s)).sum()))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -19,7 +20,7 @@ Row = TypeVar("Row")
 LOOKED_BACK = 100  # intervals, for forecasts that were made of the next
 AHEAD, AHEAD_S = 3, 10.0  # at least so many intervals are played on, and so many seconds
 SHARES_OVER = 10  # intervals from which shares are taken
-PAST = 20  # intervals, of which the one with the least backlog is where it begins
+PAST = 100  # intervals, among which is the one where it begins
 
 
 class Past:
@@ -35,6 +36,9 @@ class Past:
         self._before = [seen[one] for one in sorted(seen) if number - PAST < one <= number]
         last = self._next[0].number if self._next else number
         self._operators = _rows(store, rows.OperatorRow, schema.operators, run.run, (number - PAST + 1, last))
+        self._by_number: dict[int, dict[str, rows.OperatorRow]] = {}
+        for one in self._operators:
+            self._by_number.setdefault(one.number, {})[one.operator] = one
         decisions = _rows(store, rows.DecisionRow, schema.decisions, run.run, (number, number))
         self._decisions = {row.operator: row for row in decisions}
         self._forecasts = _rows(store, rows.ForecastRow, schema.forecasts, run.run, (number - LOOKED_BACK, number))
@@ -84,15 +88,27 @@ class Past:
 
         Batches leave nothing in queues of replicas: there what came before is in the backlog.
         """
-        begin = self._now if in_batches else min(reversed(self._before), key=lambda row: row.backlog)
+        begin = self._now if in_batches else self._beginning()
         standings = {name: self._standing(row) for name, row in self._of(self._number).items()}
         grouping = "pull" if str(self._run.settings.get("grouping")).startswith("pull") else "shuffle"
         past = tuple(self._earlier(begin, list(standings)))
         return StateAtHand(standings, self._ahead(), self._run.td_s, target_s, grouping, past)
 
+    def _beginning(self) -> rows.IntervalRow:
+        """The interval at whose end least waited that is still there, as nobody knows its age; then least at all."""
+        since: Counter[str] = Counter()  # processed, by operator
+        best, least = self._now, (math.inf, math.inf)
+        for row in reversed(self._before):
+            then = self._of(row.number)
+            there = sum(max(0, one.backlog - since[name]) for name, one in then.items())
+            if (there, row.backlog) < least:
+                best, least = row, (there, row.backlog)
+            since.update({name: one.processed for name, one in then.items()})
+        return best
+
     def _of(self, number: int) -> dict[str, rows.OperatorRow]:
         """The operators in one interval."""
-        return {row.operator: row for row in self._operators if row.number == number}
+        return self._by_number.get(number, {})
 
     def _standing(self, row: rows.OperatorRow) -> Standing:
         return Standing(

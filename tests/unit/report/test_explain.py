@@ -19,7 +19,8 @@ from penstock.report.explain import DECIDED, NOTHING, RUNNER_UP, explain
 from penstock.report.explain_past import Past
 from penstock.report.explain_queries import played_queries, promise_of
 from penstock.report.explain_words import lines
-from penstock.simulator.what_if import Standing, StateAtHand
+from penstock.simulator.what_if import Standing, StateAtHand, played_on
+from penstock.topology import Topology
 from penstock.workload import Trace
 from tests.unit.attached.stores import kept_store
 
@@ -159,6 +160,21 @@ def test_intervals_that_were_cut_short_are_played_as_long_as_they_were(store: St
     state = Past(store, run, seen, 5).state(2.0)
     assert state.rates["queries"] == pytest.approx((40.0,))
     assert state.seconds == 5.0
+
+
+def test_what_waits_keeps_its_age_while_the_backlog_falls(tmp_path: Path) -> None:
+    """The interval with the least backlog was the one at hand, so that all that waited counted as new."""
+    topology = Topology("falls")
+    topology.operator("work", len, inputs=topology.source("in"), pool=2, execution_time_ms=10)
+    trace = Trace("falls", 1.0, [200.0] * 4 + [20.0] * 10)
+    simulate(Scenario(topology, trace).changed(target_ms=500), "static:1", store=str(tmp_path / "run.db"))
+    with closing(Store(str(tmp_path / "run.db"))) as store:
+        seen = {row.number: row for row in store.intervals(store.run().run)}
+        falling = next(number for number, row in seen.items() if row.backlog < seen[1].backlog)
+        assert falling > 4
+        state = Past(store, store.run(), seen, falling).state(0.5)
+        assert len(state.past) >= falling - 2
+        assert played_on(state, {"work": 1}).late >= seen[falling].backlog
 
 
 # ── of a keeper ─────────────────────────────────────────────────────────────────────────────────────────────────────
