@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from typing import Any
 
 import pytest
 from PIL import Image
 
-from penstock.control.orders import Freeze, Hold, Order, SetTd, Stop, UsePolicy
+from penstock.control.orders import Freeze, Hold, Order, SetTd, Stop, UsePolicy, UseShadow
 from penstock.control.steering import Steering, check_order
 from penstock.metrics.rows import IntervalRecord, RunRow
 from penstock.metrics.store import Store
@@ -234,6 +236,9 @@ def test_orders_from_the_page_are_given_with_the_token_only(tab: Tab, store: Sto
         tab.until("document.getElementById('answer').textContent.includes('has a pool of 8; got 9')")
         click(tab, "#planning button")
         tab.until("document.getElementById('answer').textContent.includes('td 2.5 s')")
+        fill(tab, {"[name=shadow]": "static:2"})
+        click(tab, "#planning button")
+        tab.until("document.getElementById('answer').textContent.includes('shadow static:2')")
         click(tab, "#freeze")
         tab.until("document.getElementById('freeze').textContent === 'Unfreeze'")
         button = "document.getElementById('stop')"  # forgets the first click after 5 s: both in one go
@@ -242,8 +247,56 @@ def test_orders_from_the_page_are_given_with_the_token_only(tab: Tab, store: Sto
         tab.until("document.getElementById('answer').textContent.includes('stopping')")
     ana = "Ana (127.0.0.1)"
     assert ship.taken == [
-        (order, ana) for order in (Hold("clean", 5), UsePolicy("cba:6"), SetTd(2.5), Freeze(), Stop())
+        (order, ana)
+        for order in (Hold("clean", 5), UsePolicy("cba:6"), SetTd(2.5), UseShadow("static:2"), Freeze(), Stop())
     ]
+
+
+class Elsewhere(BaseHTTPRequestHandler):
+    """A page of somebody else's, from which scripts may ask whom they like."""
+
+    def do_GET(self) -> None:
+        """Answer with it."""
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><body data-ready='yes'>")
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def elsewhere() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    "asking",
+    [
+        "{method: 'POST', body, headers: {authorization: `Bearer ${token}`, 'content-type': 'application/json'}}",
+        "{method: 'POST', body, mode: 'no-cors', headers: {'content-type': 'text/plain'}}",
+        "{}",
+    ],
+)
+def test_a_foreign_page_reads_and_orders_nothing(tab: Tab, store: Store, asking: str) -> None:
+    """Even if it knows the token: what the browser lets through is refused, and no answer can be read."""
+    ship, run = Ship(), next(row.run for row in store.runs() if row.settings)
+    opened: list[Access] = []
+
+    def bridge(url: str) -> Bridge:
+        opened.append(Access.new(url, run, Listen()))
+        return Bridge(ship, opened[0])
+
+    with serving(store, Listen(port=0), bridge=bridge) as url, elsewhere() as foreign:
+        tab.open(foreign)
+        known = f"const token = {json.dumps(opened[0].token)}, body = JSON.stringify({{order: 'freeze'}});"
+        asked = f"fetch('{url}api/runs/{run}/orders', {asking}).then((one) => one.text(), () => '')"
+        assert tab.value(f"(() => {{ {known} return {asked}; }})()") == ""
+    assert ship.taken == []
 
 
 def fill(tab: Tab, values: dict[str, str]) -> None:

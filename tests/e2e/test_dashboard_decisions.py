@@ -81,6 +81,9 @@ def test_scores_are_those_of_the_store(page: Tab, store: Store, run: str) -> Non
         assert table(page, "scores") == expected
         (last,) = [row for row in scores if row.number == wanted - 1 and row.role == "decides"]
         assert legend(page, "too_many") == f"too many {number(last.too_many)}"
+        avoided = None if last.late is None or last.nothing_late is None else round(last.nothing_late - last.late, 2)
+        assert legend(page, "late_avoided") == f"avoided {number(avoided and max(0.0, avoided))}"
+        assert legend(page, "late_caused") == f"caused {number(avoided and max(0.0, -avoided))}"
         assert legend(page, "naive_percent") == f"last rate {percent(hundred(last.naive_error))}"
 
 
@@ -153,7 +156,8 @@ def outcome(score: ScoreRow) -> str:
     told = f"{', '.join(spare) or 'just right'},{late(score.late)}"
     if score.nothing_late is not None:
         told += f"; doing nothing ({number(score.nothing_replicas)}):{late(score.nothing_late)}"
-    return told + (f"; runner-up {score.runner_up}:{late(score.runner_up_late)}" if score.runner_up else "")
+    second = f"; runner-up {score.runner_up} ({number(score.runner_up_replicas)}):{late(score.runner_up_late)}"
+    return told + (second if score.runner_up else "")
 
 
 def late(value: float | None) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from penstock.metrics.rows import ScoreRow
 from penstock.metrics.scores import DECIDES
 from penstock.report import draw
-from penstock.report.draw import BLUE, GREY, PURPLE, VERMILLION
+from penstock.report.draw import BLUE, GREEN, GREY, PURPLE, VERMILLION
 from penstock.report.run import RunReport, rows_frame
 
 
@@ -20,14 +21,15 @@ def scores_of(report: RunReport) -> pd.DataFrame:
 
 @draw.plot
 def scores_plot(report: RunReport) -> Figure:
-    """Replicas beyond and below what came needed, and how far off the forecast was, over time."""
-    figure, (replicas, errors) = draw.rows([1.8, 1.8], 0.6)
+    """Replicas beyond and below what came needed, late events by decisions, and how far off the forecast was."""
+    figure, (replicas, late, errors) = draw.rows([1.8, 1.5, 1.8], 0.6)
     over, scores = report.over, scores_of(report)
     spare, missing = scores.too_many.astype(float), scores.too_few.astype(float)
     draw.steps(replicas, spare, over, fill=0.12, color=BLUE, label="too many")
     draw.steps(replicas, missing, over, fill=0.2, color=VERMILLION, label="too few")
     replicas.set_title("Replicas beside what came")
     draw.count_axis(replicas, spare.dropna(), missing.dropna())
+    _draw_late(late, scores, over)
     for name, colour, label in (("naive_error", GREY, "last rate"), ("forecast_error", PURPLE, "forecast")):
         values = 100 * scores[name].astype(float).set_axis(over.end_s)
         if values.notna().any():
@@ -39,6 +41,17 @@ def scores_plot(report: RunReport) -> Figure:
     draw.legend(errors)
     draw.time_axis(errors, over.end_s.max())
     return figure
+
+
+def _draw_late(axes: Axes, scores: pd.DataFrame, over: pd.DataFrame) -> None:
+    """Late events that decisions avoided and caused, beside changing nothing, as a fluid has them."""
+    avoided = scores.nothing_late.astype(float) - scores.late.astype(float)
+    fewer, more = avoided.clip(lower=0.0), (-avoided).clip(lower=0.0)
+    draw.steps(axes, fewer, over, fill=0.12, color=GREEN, label="avoided")
+    draw.steps(axes, more, over, fill=0.2, color=VERMILLION, label="caused")
+    axes.set_title("Late events by what was decided, beside changing nothing")
+    draw.count_axis(axes, fewer.dropna(), more.dropna())
+    draw.legend(axes)
 
 
 def by_policy(report: RunReport) -> pd.DataFrame:

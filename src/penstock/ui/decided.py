@@ -21,7 +21,16 @@ _BEFORE_ALL = -1
 _SUMMED = ("seconds", "events", "too_many", "too_few", "late", "nothing_late", "forecast_error", "naive_error")
 _Key = tuple[str, str]
 _Columns = tuple[deque[Any], ...]  # of rows, oldest first
-_OF_SCORE = ("too_many", "too_few", "late", "nothing_late", "nothing_replicas", "runner_up", "runner_up_late")
+_OF_SCORE = (
+    "too_many",
+    "too_few",
+    "late",
+    "nothing_late",
+    "nothing_replicas",
+    "runner_up",
+    "runner_up_late",
+    "runner_up_replicas",
+)
 
 
 class Lately:

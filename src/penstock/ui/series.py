@@ -35,6 +35,8 @@ COLUMNS = (
     "late_percent",  # of those that left
     "too_many",  # replicas, by what came in the interval
     "too_few",
+    "late_avoided",  # events, by what was decided, beside changing nothing; by a fluid
+    "late_caused",
     "forecast_percent",  # how far off: the forecast, and the rate before
     "naive_percent",
     "checkpoint_age_ms",  # of the last
@@ -42,7 +44,7 @@ COLUMNS = (
 )
 _BEFORE_ALL = -1
 _UNKNOWN = (math.nan, math.nan, math.nan)
-_NO_SCORE = (None, None, None, None)
+_NO_SCORE = (None,) * 6
 _NO_CHECKPOINT = (None, None)
 Three = tuple[
     float, float, float
@@ -272,8 +274,15 @@ def _late_events() -> sa.Select[Any]:
 def _scored() -> sa.Select[Any]:
     table = schema.scores.c
     errors = 100 * table.forecast_error, 100 * table.naive_error
-    query = sa.select(table.number, table.too_many, table.too_few, *errors)
+    late = [sa.case((one > 0, one), (one <= 0, 0.0)) for one in _avoided_and_caused()]
+    query = sa.select(table.number, table.too_many, table.too_few, *late, *errors)
     return query.where(*_new(table), table.role == DECIDES)
+
+
+def _avoided_and_caused() -> tuple[Any, Any]:
+    """Late events by changing nothing beyond those by what was decided, and the other way round."""
+    table = schema.scores.c
+    return table.nothing_late - table.late, table.late - table.nothing_late
 
 
 @cache

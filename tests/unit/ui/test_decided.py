@@ -49,7 +49,8 @@ def test_a_change_is_shown_with_how_it_turned_out(scored: Store) -> None:
     assert split["score"] == count["score"]
     assert split["score"]["too_many"] == 2, "51 a second at 10 ms need one of two replicas, twice"
     assert (split["score"]["late"], split["score"]["nothing_late"], split["score"]["nothing_replicas"]) == (0, 0, 2)
-    assert split["score"]["runner_up"] is not None
+    assert split["score"]["runner_up"] == "split 3"
+    assert split["score"]["runner_up_replicas"] == 5, "what it would have cost"
 
 
 def test_at_its_own_time_the_outcome_is_not_known(scored: Store) -> None:
@@ -111,6 +112,19 @@ def test_scores_over_time_are_those_of_the_interval_that_was_decided_for(scored:
     assert mean["too_many"][0] is None
     assert mean["too_many"][1] == 2
     assert mean["naive_percent"][1:] == [50.0, 33.33, 25.0, 20.0]
+    assert (mean["late_avoided"][0], mean["late_avoided"][1], mean["late_caused"][1]) == (None, 0, 0)
+
+
+def test_late_events_that_decisions_avoided_or_caused_over_time(scored: Store, make: Make) -> None:
+    """As metrics have them: the difference to changing nothing, on the side where it is."""
+    (last,) = scored.scores(RUN)[-1:]
+    for number, late, nothing_late in ((6, 3.0, 40.0), (7, 5.0, 1.0)):
+        score = replace(last, number=number - 1, role="decides", late=late, nothing_late=nothing_late)
+        scored.write(RUN, replace(make(number), scores=(score,)))
+    series = RunSeries(scored, RUN)
+    series.refresh()
+    mean = series.overview()["mean"]
+    assert (mean["late_avoided"][-2:], mean["late_caused"][-2:]) == ([37, 0], [0, 4])
 
 
 def test_of_a_run_that_goes_on_only_what_is_new_is_read(scored: Store, make: Make) -> None:

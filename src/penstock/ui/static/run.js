@@ -46,6 +46,10 @@ const charts = [
     { name: "too_many", label: "too many", colour: "blue", step: true },
     { name: "too_few", label: "too few", colour: "bad", step: true },
   ], plain],
+  ["Late by what was decided", [
+    { name: "late_avoided", label: "avoided", colour: "green", step: true },
+    { name: "late_caused", label: "caused", colour: "bad", step: true },
+  ], plain],
   ["Forecast off by", [
     { name: "forecast_percent", label: "forecast", colour: "purple" },
     { name: "naive_percent", label: "last rate", colour: "grey", dash: [4, 4] },

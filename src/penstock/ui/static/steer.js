@@ -33,7 +33,7 @@ export function steered({ operators, steering }) {
   tell(steering.in_force);
 }
 
-function tell({ frozen: now, by_hand: hands, limits, policy, canary, forecaster, td_s: td }) {
+function tell({ frozen: now, by_hand: hands, limits, policy, shadow, canary, forecaster, td_s: td }) {
   frozen = now;
   byId("freeze").setAttribute("aria-pressed", String(now));
   byId("freeze").textContent = now ? "Unfreeze" : "Freeze";
@@ -44,7 +44,7 @@ function tell({ frozen: now, by_hand: hands, limits, policy, canary, forecaster,
     });
     release.disabled = !(name in hands);
   }
-  for (const [key, value] of Object.entries({ policy, canary, forecaster, td_s: td })) {
+  for (const [key, value] of Object.entries({ policy, shadow, canary, forecaster, td_s: td })) {
     const input = byId("planning").elements[key];
     if (document.activeElement !== input && !input.dataset.touched) input.value = value ?? "";
   }
@@ -81,9 +81,10 @@ function row(operator) {
 
 async function plan(event) {
   event.preventDefault();
-  const { policy, canary, forecaster, td_s: td } = byId("planning").elements;
+  const { policy, shadow, canary, forecaster, td_s: td } = byId("planning").elements;
   const changed = (input) => input.dataset.touched && input.value.trim() !== "";
   if (changed(policy)) await give({ order: "policy", policy: policy.value.trim() }, policy);
+  if (changed(shadow)) await give({ order: "shadow", policy: shadow.value.trim() }, shadow);
   if (changed(canary)) await give({ order: "canary", policy: canary.value.trim() }, canary);
   if (changed(forecaster)) await give({ order: "forecaster", forecaster: forecaster.value.trim() }, forecaster);
   if (changed(td)) await give({ order: "td", td_s: Number(td.value) }, td);

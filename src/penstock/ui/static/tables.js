@@ -34,7 +34,7 @@ function outcome(score) {
   const spare = [[score.too_many, "too many"], [score.too_few, "too few"]].filter(([n]) => n).map(([n, what]) => `${count(n)} ${what}`);
   const late = (value) => (missing(value) ? "" : ` ${count(Math.round(value))} late`);
   const nothing = missing(score.nothing_late) ? "" : `; doing nothing (${count(score.nothing_replicas)}):${late(score.nothing_late)}`;
-  const second = score.runner_up ? `; runner-up ${score.runner_up}:${late(score.runner_up_late)}` : "";
+  const second = score.runner_up ? `; runner-up ${score.runner_up} (${count(score.runner_up_replicas)}):${late(score.runner_up_late)}` : "";
   return `${spare.join(", ") || "just right"},${late(score.late)}${nothing}${second}`;
 }
 
