@@ -2,10 +2,12 @@
 
     python benchmarks/dashboard.py [--intervals 10000] [--operators 50] [--store large.db]
     python benchmarks/dashboard.py --viewers 5 [--seconds 60]
+    python benchmarks/dashboard.py --browser [--seconds 60]
 
 The run is made, and kept where `--store` says. Times are of the whole request on loopback, the median of five after the
 first. With `--viewers`, an interval ends every second instead: what the serving process takes of a core with nobody,
-with so many viewers, and with one more that never reads; and when the others have an interval.
+with so many viewers, and with one more that never reads; and when the others have an interval. With `--browser`, a
+Chromium opens the page and watches it: until it is ready, and what an update takes of its main thread.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from contextlib import closing
 from pathlib import Path
 from statistics import median
 
+from dashboard_browser import browser_cost
 from dashboard_viewers import viewers_cost
 
 from penstock.metrics.rows import (
@@ -51,6 +54,7 @@ def main() -> None:
     parser.add_argument("--operators", type=int, default=50)
     parser.add_argument("--store", type=Path)
     parser.add_argument("--viewers", type=int, default=0)
+    parser.add_argument("--browser", action="store_true")
     parser.add_argument("--seconds", type=int, default=60)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -60,6 +64,8 @@ def main() -> None:
             print(f"made {given.intervals:,} intervals × {given.operators} operators in {made:.0f} s")
         if given.viewers:
             viewers_cost(place, lambda one: next(records(one, one, given.operators)), given.viewers, given.seconds)
+        elif given.browser:
+            browser_cost(place, lambda one: next(records(one, one, given.operators)), given.seconds)
         else:
             measure(place, given.intervals, given.operators)
 

@@ -15,8 +15,7 @@ export function colour(name) {
 }
 
 // A canvas of the size that it is shown in, cleared, for drawing in CSS pixels.
-export function prepared(canvas, height) {
-  const width = canvas.clientWidth;
+export function prepared(canvas, width, height) {
   const scale = window.devicePixelRatio || 1;
   if (canvas.width !== Math.round(width * scale)) canvas.width = Math.round(width * scale);
   if (canvas.height !== Math.round(height * scale)) canvas.height = Math.round(height * scale);
@@ -46,6 +45,14 @@ export function nearest(times, time) {
   return low > 0 && time - times[low - 1] < times[low] - time ? low - 1 : low;
 }
 
+// Charts, each with what it shows. All are measured before any is drawn: to measure after a change makes the browser
+// lay out the page, once for each chart.
+export function showAll(shown) {
+  for (const [chart, ...given] of shown) chart.set(...given);
+  for (const [chart] of shown) chart.measure();
+  for (const [chart] of shown) chart.draw();
+}
+
 export class Chart {
   // `lines`: name, label, colour, and perhaps `step`, `dash`, `band` (names of the least and the most), and `aside`
   // for one that may be out of sight. `format`: `value`, perhaps `axis`, and `ifKnown` for one that not every run has.
@@ -53,26 +60,36 @@ export class Chart {
     this.lines = lines;
     this.format = format;
     this.canvas = element("canvas", { role: "img" });
-    this.legend = element("ul", { "aria-label": `${title} at this point in time` });
+    this.told = lines.map(({ name, colour: of }) => {
+      const key = element("span", { class: "key" });
+      key.style.background = `var(--${of})`;
+      const text = document.createTextNode("");
+      return { text, item: element("li", { "data-line": name }, key, text) };
+    });
+    this.legend = element("ul", { "aria-label": `${title} at this point in time` }, ...this.told.map(({ item }) => item));
     this.panel = element("section", { class: "panel chart" }, element("h2", {}, title), this.canvas, this.legend);
     place.append(this.panel);
     this.title = title;
     this.times = [];
     this.cursor = null;
     this.ahead = [];
+    this.size = { width: 0, height: 0 };
     this.canvas.addEventListener("click", (event) => this.times.length && picked(this.#index(event.offsetX)));
   }
 
-  show(times, mean, most, cursor, ahead = []) {
+  set(times, mean, most, cursor, ahead = []) {
     Object.assign(this, { times, mean, most, cursor, ahead });
     this.panel.hidden = Boolean(this.format.ifKnown) && !this.lines.some(({ name }) => mean[name]?.some((one) => !missing(one)));
-    this.draw();
-    this.#tell();
+  }
+
+  measure() {
+    this.size = { width: this.canvas.clientWidth, height: this.canvas.clientHeight || 190 };
   }
 
   draw() {
-    if (!this.times.length || !this.canvas.clientWidth) return;
-    const sheet = prepared(this.canvas, this.canvas.clientHeight || 190);
+    this.#tell();
+    if (!this.times.length || !this.size.width) return;
+    const sheet = prepared(this.canvas, this.size.width, this.size.height);
     this.#scale(sheet);
     this.#axes(sheet);
     sheet.pen.save();
@@ -100,8 +117,9 @@ export class Chart {
     const last = Math.max(this.times.at(-1), ...this.ahead.map(([time]) => time));
     const first = Math.min(0, this.times[0]);
     const inner = { width: width - EDGE.left - EDGE.right, height: height - EDGE.top - EDGE.bottom };
-    this.x = (time) => EDGE.left + ((time - first) / (last - first || 1)) * inner.width;
-    this.y = (value) => EDGE.top + inner.height * (1 - value / this.ticks.at(-1));
+    const [across, down, bottom] = [inner.width / (last - first || 1), inner.height / this.ticks.at(-1), EDGE.top + inner.height];
+    this.x = (time) => EDGE.left + (time - first) * across;
+    this.y = (value) => bottom - value * down;
     this.time = (x) => first + ((x - EDGE.left) / inner.width) * (last - first);
     this.end = last;
   }
@@ -155,10 +173,12 @@ export class Chart {
   #area(pen, line, low, high) {
     pen.fillStyle = colour(line.colour);
     pen.globalAlpha = 0.2;
-    const known = [...high.keys()].filter((index) => !missing(low[index]) && !missing(high[index]));
+    const along = (values, index) => {
+      if (!missing(low[index]) && !missing(high[index])) pen.lineTo(this.x(this.times[index]), this.y(values[index]));
+    };
     pen.beginPath();
-    for (const index of known) pen.lineTo(this.x(this.times[index]), this.y(high[index]));
-    for (const index of known.reverse()) pen.lineTo(this.x(this.times[index]), this.y(low[index]));
+    for (let index = 0; index < high.length; index += 1) along(high, index);
+    for (let index = high.length - 1; index >= 0; index -= 1) along(low, index);
     pen.fill();
     pen.globalAlpha = 1;
   }
@@ -190,13 +210,10 @@ export class Chart {
 
   #tell() {
     const index = this.times.length ? nearest(this.times, this.cursor ?? this.times.at(-1)) : 0;
-    const told = this.lines.map(({ name, label, colour: of }) => {
-      const key = element("span", { class: "key" });
-      key.style.background = `var(--${of})`;
-      const text = `${label} ${this.format.value(this.mean[name]?.[index])}`;
-      return [text, element("li", { "data-line": name }, key, text)];
+    const told = this.lines.map(({ name, label }) => `${label} ${this.format.value(this.mean[name]?.[index])}`);
+    told.forEach((text, place) => {
+      if (this.told[place].text.data !== text) this.told[place].text.data = text;
     });
-    this.legend.replaceChildren(...told.map(([, item]) => item));
-    this.canvas.setAttribute("aria-label", `${this.title}: ${told.map(([text]) => text).join(", ")}`);
+    this.canvas.setAttribute("aria-label", `${this.title}: ${told.join(", ")}`);
   }
 }

@@ -1,6 +1,6 @@
 // Two runs side by side: what they came to, and both over time.
 
-import { Chart } from "./chart.js";
+import { Chart, showAll } from "./chart.js";
 import { count, duration, element, fail, instant, milliseconds, missing, rate, read } from "./words.js";
 
 const given = new URLSearchParams(location.search);
@@ -81,12 +81,14 @@ function charts({ runs, times_s: times, sides }) {
     const chart = new Chart(place, title, lines, format, (index) => show(times[index]));
     return { chart, values: { a: sides[0][key], b: sides[1][key] } };
   });
+  let shown = times.at(-1) ?? null;
   function show(time) {
-    for (const { chart, values } of made) chart.show(times, values, {}, time);
+    shown = time;
+    showAll(made.map(({ chart, values }) => [chart, times, values, {}, time]));
   }
-  show(times.at(-1) ?? null);
-  addEventListener("resize", () => made.forEach(({ chart }) => chart.draw()));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => made.forEach(({ chart }) => chart.draw()));
+  show(shown);
+  addEventListener("resize", () => show(shown));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => show(shown));
 }
 
 try {

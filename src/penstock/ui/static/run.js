@@ -1,6 +1,6 @@
 // The page of one run: as it is now, or as it was at any interval.
 
-import { Chart } from "./chart.js";
+import { Chart, nearest, showAll } from "./chart.js";
 import { draw, inOrder } from "./graph.js";
 import { steerable, steered } from "./steer.js";
 import { Strips } from "./strips.js";
@@ -147,30 +147,31 @@ function chartsNow() {
   const flat = (value) => (missing(value) ? undefined : series.times_s.map(() => value));
   const mean = { ...series.mean, target_ms: flat(promise?.target_ms), promised_percent: flat(hundredfold(promise?.late)) };
   const coming = { Rates: ahead(moment), Replicas: planned(moment) };
-  for (const chart of charts) chart.show(series.times_s, mean, series.most, moment.time_s, coming[chart.title] ?? []);
   strips.at(moment.number);
-  operatorNow();
+  const shown = charts.map((chart) => [chart, series.times_s, mean, series.most, moment.time_s, coming[chart.title]]);
+  showAll([...shown, ...operatorNow()]);
 }
 
+// The chosen operator's charts, each with what it is to show.
 function operatorNow() {
   const row = page.moment.operators.find((one) => one.operator === page.chosen);
   const panel = byId("operator");
   panel.hidden = !row;
-  if (!row) return;
+  if (!row) return [];
   panel.querySelector("h2").textContent = `Operator ${row.operator}`;
   panel.querySelector(".why").textContent = row.trouble.why.join("; ") || "calm";
   const found = page.operator;
-  if (!found || found.name !== page.chosen) return;
+  if (!found || found.name !== page.chosen) return [];
   const times = found.number.map((number) => timeOf(number));
   const planned = row.planned.map((replicas, step) => [page.moment.time_s + (step + 1) * page.td_s, replicas]);
-  ofOperator.forEach((chart, place) => chart.show(times, found, {}, page.moment.time_s, place === 1 ? planned : []));
+  return ofOperator.map((chart, place) => [chart, times, found, {}, page.moment.time_s, place === 1 ? planned : []]);
 }
 
 // The end of an interval, from those of the points around it.
 function timeOf(number) {
   const { numbers, times_s: times } = page.series;
-  let place = numbers.findIndex((one) => one >= number);
-  if (place < 0) place = numbers.length - 1;
+  let place = nearest(numbers, number);
+  if (numbers[place] < number && place < numbers.length - 1) place += 1;
   if (place === 0 || numbers[place] === number) return times[place];
   const share = (number - numbers[place - 1]) / (numbers[place] - numbers[place - 1]);
   return times[place - 1] + share * (times[place] - times[place - 1]);
@@ -185,10 +186,10 @@ function worst({ operators }) {
 async function choose(operator) {
   page.chosen = operator;
   draw(byId("graph"), page.moment, page.chosen, choose);
-  operatorNow();
+  showAll(operatorNow());
   try {
     page.operator = { name: operator, ...(await read(`${path}/operators/${encodeURIComponent(operator)}`)) };
-    operatorNow();
+    showAll(operatorNow());
   } catch (error) {
     fail(error);
   }

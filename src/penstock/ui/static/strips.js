@@ -40,8 +40,9 @@ export class Strips {
     const { order, numbers, replicas } = this;
     const height = Math.max(1, order.length) * HEIGHT;
     if (this.canvas.style.height !== `${height}px`) this.canvas.style.height = `${height}px`;
-    if (!numbers.length || !this.canvas.clientWidth) return;
-    const { pen, width } = prepared(this.canvas, height);
+    const width = this.canvas.clientWidth;
+    if (!numbers.length || !width) return;
+    const { pen } = prepared(this.canvas, width, height);
     const left = Math.min(130, width * 0.28);
     const [first, last] = [numbers[0], numbers.at(-1)];
     const x = (number) => left + ((number - first + 1) / (last - first + 1)) * (width - left - 34);
