@@ -317,10 +317,11 @@ async function begin() {
   const { numbers } = found.series;
   slider.min = found.series.first;
   slider.max = numbers.at(-1);
+  const replicas = read(`${path}/replicas`); // comes while the rest is drawn
   if (page.following || !page.moment) show(found.moment);
-  const order = inOrder(found.moment);
-  strips.show(await read(`${path}/replicas`), order);
-  if (page.chosen) await choose(page.chosen);
+  const chosen = page.chosen && choose(page.chosen);
+  strips.show(await replicas, inOrder(found.moment));
+  await chosen;
 }
 
 try {
