@@ -176,13 +176,16 @@ class PlansAhead(Protocol):
 class Supply:
     """What workers are like: the slots of one, how long one takes to join, and how many there may be (None: any).
 
-    `seats`: slots that are taken by others than replicas, as sources do.
+    `seats`: slots that are taken by others than replicas, as sources do. `spare`: slots to keep free in any case.
+    `workers`: how many there are, or have been asked for.
     """
 
     slots: int
     joining_s: float
     seats: int = 0
     most: int | None = None
+    spare: int = 0
+    workers: int = 0
 
 
 @runtime_checkable

@@ -14,7 +14,7 @@ from penstock.control.managers.ledger import Seat, SlotLedger
 from penstock.control.managers.region_manager import Ahead, RegionManager, RegionRules
 from penstock.control.managers.token_bucket import TokenBucket
 from penstock.errors import InputError
-from penstock.infra.worker import Workers
+from penstock.infra.worker import Workers, WorkerState
 from penstock.policy.base import Policy, SizesWorkers, Supply, inside
 from penstock.policy.parts.window import Largest
 
@@ -104,6 +104,8 @@ class TwoLevels:
             joining_s=self._joining.longest_s,
             seats=len(self._sources),
             most=self.rules.infrastructure.most,
+            spare=self.rules.region.spare,
+            workers=sum(worker.state is not WorkerState.DRAINING for worker in self.ledger.workers),
         )
         found = foresees.slots_ahead(supply)
         if found is None:

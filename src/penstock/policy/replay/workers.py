@@ -23,6 +23,7 @@ _FLOORS = ((0.0, 0.0), (0.5, 0.0), (0.75, 0.0), (0.0, 0.75), (0.0, 1.0))  # of h
 _LATE_IS_FREE = 0.2  # of the promise
 _NEARLY = 1.02
 _SEEN = 0.0005  # a smaller difference is none, in words
+_LEAVES_LAST = 1  # worker that is not wanted stays: the next jump may need it, and so may the loss of another
 _WORK_OFF_S = 10.0  # what waits, at least so slowly
 _MADE = 80  # steps of a made load, with (first step, steps, times the rate) for each burst
 _BURSTS = ((10, 6, 2.0), (34, 6, 2.0), (58, 6, 2.0))  # what came once may come again
@@ -82,6 +83,10 @@ class WorkersPast:
     Workers are paid for from when they are asked for. The rule with the least cost · (1 + max(0, late / promise − 0.2))
     is used, and stays in use while it is within 2 % of the least. Where no rule keeps the promise, it gets no more
     than the largest rate so far needs, and what waits on top of that.
+
+    No rule foresees the first jump of a load that was even so far. So whatever the rule, the slots that are to be spare
+    are kept free beyond what the last rate needs, as beside other policies, and the last worker that is not wanted
+    stays. That is little beside many workers, and beside few it is what meets the jump while others join.
     """
 
     def __init__(self, step_s: float, late: float, target_s: float, before: Sequence[float] = ()) -> None:
@@ -127,9 +132,13 @@ class WorkersPast:
         size = float(self._rules.sizes(self._seen, time_s, rate)[self.rule]) if self._begun else rate
         waits = waiting / max(_WORK_OFF_S, supply.joining_s)
         wanted = waits + (size if self._kept else min(size, max(rate, self._peak)))
-        replicas, _ = copy.sized(np.array([wanted]))
+        (ready, needed), _ = copy.sized(np.array([wanted, waits + rate]))
+        slots = supply.seats + int(max(ready, needed + supply.spare))
+        kept = supply.slots * min(supply.workers, math.ceil(slots / supply.slots) + _LEAVES_LAST)
         when = f"{supply.joining_s:.3g} s from now, when a worker that is asked for has joined"
-        return supply.seats + int(replicas[0]), f"to be ready, {when}, for {self._rules.text(self.rule)}{self._why()}"
+        spare = f", and {supply.spare} slots beyond the last rate" if needed + supply.spare > ready else ""
+        text = f"{self._rules.text(self.rule)}{spare}{self._why()}"
+        return max(slots, kept), f"to be ready, {when}, for {text}"
 
     @property
     def _shares(self) -> Array:
@@ -166,10 +175,12 @@ class WorkersPast:
 
     def _decide(self, sizes: Array, rate: float, copy: Copy, supply: Supply) -> None:
         waits = self._queued / max(_WORK_OFF_S, supply.joining_s)
-        wanted, needed = (_workers(copy.sized(one + waits)[0], supply) for one in (sizes, np.full_like(sizes, rate)))
+        ready, needed = (copy.sized(one + waits)[0] for one in (sizes, np.full_like(sizes, rate)))
+        wanted = _workers(np.maximum(ready, needed + supply.spare), supply)
         self._wanted = _appended(self._wanted, wanted, supply.joining_s / self.step_s)
-        before = self._asked[:, -1] if self._asked.size else needed
-        asked = np.maximum(self._wanted.max(axis=1), np.minimum(before, needed))
+        most = self._wanted.max(axis=1)
+        before = self._asked[:, -1] if self._asked.size else most
+        asked = np.maximum(most, np.minimum(before, np.maximum(most + _LEAVES_LAST, _workers(needed, supply))))
         self._asked = _appended(self._asked, asked, 1 + supply.joining_s / self.step_s)
 
     def _choose(self) -> None:

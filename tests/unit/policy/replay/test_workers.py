@@ -74,6 +74,27 @@ def test_before_anything_has_come_the_last_rate_counts():
     assert past.slots(0.0, 200.0, 0.0, COPY, supply())[0] == 11
 
 
+def test_slots_that_are_to_be_spare_are_kept_beyond_what_the_last_rate_needs():
+    """An even load let all of them go, and the first jump found nothing."""
+    past, (slots, why) = played([200.0] * 200, spare=5)
+    assert slots == 1 + 10 + 5
+    assert "and 5 slots beyond the last rate" in why
+    assert past.slots(1000.0, 200.0, 600.0, COPY, supply(spare=5))[0] == 1 + 12 + 5  # what waits is no spare slot
+
+
+def test_the_last_worker_that_is_not_wanted_stays():
+    past, (slots, _) = played([200.0] * 200, spare=5)
+    wanted = [past.slots(1000.0, 200.0, 0.0, COPY, supply(spare=5, workers=there))[0] for there in (3, 4, 5, 6, 9)]
+    assert wanted == [slots, slots, 20, 20, 20]
+
+
+def test_rules_are_played_with_the_spare_slots():
+    """Else those that keep more would seem dearer than they are, and the others later."""
+    past, _ = played([200.0] * 200, spare=5)
+    assert past._asked[past.rule].tolist() == [5.0] * past._asked.shape[1]  # 16 slots, and one worker more
+    assert past._asked.min() >= 4
+
+
 def test_most_workers_bound_every_rule():
     assert _workers(np.array([5.0, 500.0]), supply(most=8)).tolist() == [2, 8]
 
