@@ -30,7 +30,7 @@ class Penstock:
         r_i  = ⌈(size · td · θ_i + q_i) · et_i / td⌉
 
     The promise is the user's: at most the share `late` of all events takes longer than `target_ms`. Once in an interval
-    what came is played under 455 rules (h, k, φ), each with a queue of its own, on a fluid copy of the topology, with a
+    what came is played under 546 rules (h, k, φ), each with a queue of its own, on a fluid copy of the topology, with a
     memory of about an hour. Of the rules that kept 0.6 of the promise the cheapest is used, and kept as long as it is
     within 2 % of the cheapest. The rule without headroom is `psps` with `predecessor_backlog`, and no rule is below
     it. Before anything is known, made bursts are played, and a quarter of each pool is active. Where no rule keeps the

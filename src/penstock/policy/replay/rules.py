@@ -14,7 +14,7 @@ FAR_S = 1800.0  # the longest that a rule looks back
 _LONGEST_S = 320.0  # of the windows, or eight steps
 _WINDOWS = 7
 _HEADROOMS = (1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.35, 2.75, 3.25, 4.0, 5.0, 6.0)
-_FLOORS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_FLOORS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 
 
 def resampled(rates: Sequence[float], step_s: float, new_s: float) -> list[float]:
@@ -79,8 +79,8 @@ class Rules:
 
     >>> rules = Rules(step_s=5.0)
     >>> len(rules), rules.windows_s.round().tolist()
-    (455, [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0])
-    >>> rules.text(0), rules.text(193)
+    (546, [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0])
+    >>> rules.text(0), rules.text(232)
     ('the last rate', '1.75 × the largest rate of 40 s, at least 0.75 of the largest of half an hour')
     """
 
