@@ -18,7 +18,7 @@ from penstock.control.step import LoopState
 from penstock.elastic.loop_thread import LoopThread
 from penstock.elastic.planning import PlannedRun
 from penstock.elastic.recording import Recording
-from penstock.elastic.steering import Orders, earlier_run, last_replicas
+from penstock.elastic.steering import Orders, earlier_run, last_replicas, rates_before
 from penstock.elastic.summary import summarise
 from penstock.elastic.workers import ElasticWorkers
 from penstock.engine.driver.faults import Fault
@@ -167,11 +167,16 @@ class Elastic:
         return self
 
     def _enter(self, store: Store) -> dict[str, int]:
-        """Note that the run begins, under the orders of the driver before it; gives the replicas that these ask for."""
+        """Note that the run begins, under the orders of the driver before it; gives the replicas that these ask for.
+
+        A policy that learns from what comes is told what came under that driver.
+        """
         earlier = earlier_run(store, self.run.id) if self.run.carried_on else None
         store.start_run(self._row(), self._promised)
         if earlier is None:
             return {}
+        self._planned.before = rates_before(store, earlier)
+        self._helm.remake()
         self._orders.carry_over(earlier)
         steering = self.steering
         return {**(last_replicas(store, earlier) if steering.frozen else {}), **steering.by_hand}

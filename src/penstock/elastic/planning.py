@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from penstock.control.analyze import analyzer_for
@@ -12,7 +12,7 @@ from penstock.engine.run import Run
 from penstock.errors import InputError
 from penstock.forecast.registry import check_for_loop
 from penstock.metrics.interval import IntervalRules, stale_after_s
-from penstock.policy.base import Policy
+from penstock.policy.base import Policy, Recalls, inside
 from penstock.policy.guards import Calendar, tempered
 from penstock.policy.guards.calendar import Event
 from penstock.policy.registry import beside, policy_for
@@ -41,6 +41,7 @@ class PlannedRun:
     canary: str | Policy | None = None
     slots: int | None = None  # all replicas together have at most so many
     times_s: Mapping[str, float] = field(default_factory=dict)  # execution times, once they are measured
+    before: Sequence[float] = ()  # what entered before, second by second, where the run is carried on
 
     def make(self, steering: Steering, now: Planning | None) -> Planning:
         """What to plan with under these orders; what they leave as it is stays the same."""
@@ -79,6 +80,9 @@ class PlannedRun:
 
         chosen: str | Policy = steering.policy or self.policy or self._as_started()
         policy = beside(chosen, make, self.promise, **self._shadowed(steering))
+        for one in inside(policy) if self.before else ():
+            if isinstance(one, Recalls):
+                one.recall(self.before, 1.0)
         inner = tempered(policy, scale_in_s=self.cooldown_s)
         return Calendar(inner, self.calendar) if self.calendar else inner
 

@@ -7,12 +7,16 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+import numpy as np
+
 from penstock.control.orders import Order, Stop, order_as_json, parse_order
 from penstock.control.steering import Helm, Steering
 from penstock.errors import InputError
 from penstock.metrics.rows import SteeringRow
 from penstock.metrics.store import Store, reason_of
 from penstock.ui.access import this_user
+
+RECALLED_S = 4 * 3600.0  # of the run before: as far as `penstock` looks back
 
 log = logging.getLogger(__name__)
 
@@ -77,3 +81,13 @@ def last_replicas(store: Store, run: str) -> dict[str, int]:
     rows = store.operators(run)
     last = max((row.number for row in rows), default=0)
     return {row.operator: row.replicas for row in rows if row.number == last}
+
+
+def rates_before(store: Store, run: str) -> list[float]:
+    """Events per second that entered a run, second by second, as far as the store heard of the last hours of it."""
+    rows = [row for row in store.intervals(run) if row.interval_s > 0]
+    ends_s = np.cumsum([0.0, *(row.interval_s for row in rows)])
+    events = np.cumsum([0, *(row.entered for row in rows)])
+    seconds = np.arange(max(0.0, ends_s[-1] - RECALLED_S), ends_s[-1] + 1e-9)
+    rates: list[float] = np.diff(np.interp(seconds, ends_s, events)).tolist()
+    return rates

@@ -25,11 +25,12 @@ from penstock import (
     UseShadow,
 )
 from penstock.control.orders import order_as_json
-from penstock.elastic.steering import earlier_run, last_replicas
+from penstock.elastic.steering import earlier_run, last_replicas, rates_before
 from penstock.metrics.rows import IntervalRecord, OperatorRow, RunRow, SteeringRow
 from penstock.metrics.store import Store
 from penstock.policy.base import Policy, inside
 from penstock.policy.guards import Canary, Shadow
+from penstock.policy.penstock import Penstock
 
 from .test_elastic import interval, run
 
@@ -198,6 +199,24 @@ def test_replicas_by_hand_are_there_from_the_start(tmp_path: Path) -> None:
     second = made(tmp_path, carried_on=1)
     assert second.store is not None
     assert second._enter(second.store) == {"work": 2}
+    second._close()
+
+
+def test_the_next_driver_knows_what_came_before(tmp_path: Path) -> None:
+    """After a restart `penstock` began with made bursts, though the store had the load of hours."""
+    first = made(tmp_path, policy="penstock")
+    assert first.store is not None
+    first._enter(first.store)
+    for number in range(1, 6):
+        row = replace(interval(number).interval, interval_s=0.5 if number < 3 else 2.0, entered=100 * number)
+        first.store.write("run", IntervalRecord(interval=row))
+    first._close()
+    second = made(tmp_path, carried_on=1, policy="penstock")
+    assert second.store is not None
+    second._enter(second.store)
+    ours = next(one for one in inside(second._helm.planning.policy) if isinstance(one, Penstock))
+    assert ours._before == ([300.0, 150.0, 150.0, 200.0, 200.0, 250.0, 250.0], 1.0)
+    assert rates_before(second.store, "run.1") == []
     second._close()
 
 
