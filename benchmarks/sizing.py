@@ -95,7 +95,7 @@ class Part:
         before, played = pieces(trace, self.seconds(given), self.rate)
         scenario = Scenario(
             "twitter", played, before=before, events=data_folder("events"), pool=pool, arrivals=self.arrivals
-        ).changed(td_s=self.td_s, late=given.late, day_s=DAY_S / TRACES[trace])
+        ).changed(grouping=given.grouping, td_s=self.td_s, late=given.late, day_s=DAY_S / TRACES[trace])
         first = first_replicas(scenario, before, max(self.td_s, self.joining_s or 0.0))
         if self.joining_s is None:
             return scenario.changed(replicas=first)
@@ -231,6 +231,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--late", type=float, default=0.01)
     parser.add_argument("--arrivals", type=kinds, default=["poisson"], help="poisson, even, or both: poisson,even")
+    parser.add_argument("--grouping", help="shuffle, load_balancing or pull; by default the application's, shuffle")
     parser.add_argument("--jobs", type=int, default=cores())
     parser.add_argument("--resume", type=Path, help="a folder from which a benchmark that was stopped goes on")
     parser.add_argument("--html", type=Path, help="a folder for a page of each table")

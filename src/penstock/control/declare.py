@@ -56,4 +56,4 @@ def _declared(topology: Topology, name: str) -> Declared:
         shares[stream.sender] = shares.get(stream.sender, 0.0) + share
     time_ms = operator.execution_time_ms
     time_s = None if time_ms is None else time_ms / 1000
-    return Declared(topology.predecessors(name), time_s, shares, operator.in_order)
+    return Declared(topology.predecessors(name), time_s, shares, operator.in_order, operator.grouping == "pull")

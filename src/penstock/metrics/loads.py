@@ -191,6 +191,7 @@ class CountedLoads(Loads):
             held=sum(self._table.held.get(name, {}).values()),
             outside=self._outside.get(name, 0),
             keyed=declared.keyed,
+            pulled=declared.pulled,
         )
 
 

@@ -25,6 +25,7 @@ class Declared:
     execution_time_s: float | None = None
     shares: Mapping[str, float] = field(default_factory=dict)
     keyed: bool = False  # which replica gets an event follows from its key
+    pulled: bool = False  # an event goes to a replica when that has room, not before
 
 
 @dataclass(slots=True, kw_only=True)  # nobody changes one; but to freeze it takes most of the time of making it
@@ -57,6 +58,7 @@ class OperatorLoad:
     held: int = 0  # of the backlog: what senders keep until a replica has room
     outside: int = 0  # of the backlog: what waits in front of the sources that it reads
     keyed: bool = False  # which replica gets an event follows from its key
+    pulled: bool = False  # an event goes to a replica when that has room, not before
 
     @property
     def booked(self) -> int:

@@ -65,7 +65,8 @@ def test_costs_are_told_beside_the_oracle_and_the_best_headroom_in_hindsight() -
 
 def asked(**values: object) -> Namespace:
     usual = {"policies": "penstock,cba:4,psps", "on_workers": "psps,cba", "td": [1.0, 5.0], "joining": [12.0, 180.0]}
-    return Namespace(**{**usual, "rates": [200.0], "arrivals": ["poisson"], "slow": False, "seconds": None, **values})
+    usual |= {"seconds": None, "grouping": None}
+    return Namespace(**{**usual, "rates": [200.0], "arrivals": ["poisson"], "slow": False, **values})
 
 
 def test_both_levels_are_played_at_every_interval_rate_and_kind_of_arrivals() -> None:

@@ -56,7 +56,7 @@ class Past:
         if self.verdict is None:
             self._begin(time_s - length_s, rate, copy)
         else:
-            self._replay.play(rate, length_s, copy.slack_s(self.target_s))
+            self._replay.play(rate, length_s, copy.slack_s(self.target_s), copy.pulled)
             self._played_s = min(MEMORY_S, self._played_s + length_s)
         self._seen.add(time_s, rate)
         self._replay.decide(copy, self._rules.sizes(self._seen, time_s, rate), self.step_s)
@@ -67,7 +67,7 @@ class Past:
         for number, one in enumerate(before):
             now_s = time_s - (len(before) - 1 - number) * self.step_s
             if number:
-                self._replay.play(one, self.step_s, copy.slack_s(self.target_s))
+                self._replay.play(one, self.step_s, copy.slack_s(self.target_s), copy.pulled)
             self._seen.add(now_s, one)
             self._replay.decide(copy, self._rules.sizes(self._seen, now_s, one), self.step_s)
         self._replay.begin_anew(weight)

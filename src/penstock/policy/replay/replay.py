@@ -26,13 +26,15 @@ class Copy:
     """A topology as far as a fluid needs it: operators that share the work of one stream.
 
     `work_s` are the seconds of a replica that one source event costs at each operator, θ_i · et_i, of which the part
-    `hot` stays with one replica; `through_s` is the longest way of an event, without waiting.
+    `hot` stays with one replica; `through_s` is the longest way of an event, without waiting. `pulled` is the part of
+    the work that waits in front of all replicas, not in the queue of one: whoever is added helps with it.
     """
 
     work_s: Array
     pools: Array
     hot: Array
     through_s: float
+    pulled: float = 0.0
 
     def slack_s(self, target_s: float) -> float:
         """How long an event may wait and be on time; a tenth of the target, where the way takes nearly all of it."""
@@ -62,15 +64,18 @@ def copied(snapshot: Snapshot, shares: Mapping[str, float], hot: Mapping[str, fl
     """A copy of what is known of a topology now; None as long as no operator's execution time is."""
     through_s: dict[str, float] = {}
     found: list[tuple[float, float, float]] = []
+    pulled_s = 0.0
     for name, load in snapshot.operators.items():
         before_s = max((through_s.get(sender, 0.0) for sender in load.received_by), default=0.0)
         through_s[name] = before_s + (load.execution_time_s or 0.0)
         if work_s := shares.get(name, 0.0) * (load.execution_time_s or 0.0):
             found.append((work_s, float(load.pool), hot.get(name, 0.0)))
+            pulled_s += work_s * load.pulled
     if not found:
         return None
+    pulled = pulled_s / sum(work_s for work_s, _, _ in found)
     work, pools, parts = np.array(sorted(found, reverse=True)[:COPIED]).T
-    return Copy(work, pools, parts, max(through_s.values()))
+    return Copy(work, pools, parts, max(through_s.values()), pulled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,8 @@ class Replay:
         w(u) = max(0, Q + (y − c) · u) / c
 
     at a rate of y and a capacity of c. Late is the part of the time in which that is longer than an event may wait.
+    That holds for events that wait in the queue of a replica; where they are pulled, what is left at the next decision
+    is done with the capacity c' that it gives. So those that came in an interval are judged when the next is played.
     """
 
     def __init__(self, rules: int) -> None:
@@ -99,23 +106,29 @@ class Replay:
         self._queued, self._replicas, self._capacity = np.zeros(rules), np.zeros(rules), np.ones(rules)
         self._late, self._cost = np.zeros(rules), np.zeros(rules)
         self._events = 0.0
+        self._last: tuple[Array, Array, float, float] | None = None  # queues, capacities, rate, length: yet to judge
 
     def decide(self, copy: Copy, sizes: Array, over_s: float) -> None:
         """Let every rule take the replicas for its size and for what waits, which is worked off in so many seconds."""
         self._replicas, self._capacity = copy.sized(sizes + self._queued / over_s)
 
-    def play(self, rate: float, length_s: float, slack_s: float) -> None:
-        """Let so much come for so long, then fade what was before."""
+    def play(self, rate: float, length_s: float, slack_s: float, pulled: float = 0.0) -> None:
+        """Let so much come for so long, then fade what was before; `pulled` is the part that waits for any replica."""
         fade = np.exp(-length_s / MEMORY_S)
-        late = late_share(self._queued, self._capacity, rate, length_s, slack_s)
-        self._late = fade * self._late + late * rate * length_s
+        late = (1 - pulled) * late_share(self._queued, self._capacity, rate, length_s, slack_s) * rate * length_s
+        if pulled:
+            if self._last is not None:
+                before = self._last
+                late += pulled * late_if_pulled(*before, self._capacity, slack_s) * before[2] * before[3]
+            self._last = self._queued, self._capacity, rate, length_s
+        self._late = fade * self._late + late
         self._cost = fade * self._cost + self._replicas * length_s
         self._events = float(fade * self._events + rate * length_s)
         self._queued = np.maximum(0.0, self._queued + (rate - self._capacity) * length_s)
 
     def begin_anew(self, weight: float) -> None:
         """Forget what waits, and let all that was played so far count for less."""
-        self._queued = np.zeros_like(self._queued)
+        self._queued, self._last = np.zeros_like(self._queued), None
         self._late, self._cost, self._events = weight * self._late, weight * self._cost, weight * self._events
 
     def choose(self, promise: float) -> Verdict:
@@ -142,4 +155,17 @@ def late_share(queued: Array, capacity: Array, rate: float, length_s: float, sla
         reached = np.clip(room / (grows * length_s), 0.0, 1.0)  # when a wait is just too long, as part of the interval
     even = np.where(room < 0, 1.0, 0.0)
     share: Array = np.where(grows > 0, 1 - reached, np.where(grows < 0, reached, even))
+    return share
+
+
+def late_if_pulled(queued: Array, capacity: Array, rate: float, length_s: float, then: Array, slack_s: float) -> Array:
+    """The same where all that waits at the end of the interval is done with another capacity, at five points of it.
+
+    >>> late_if_pulled(np.zeros(2), np.array([20.0, 20.0]), 100.0, 1.0, np.array([20.0, 180.0]), 1.5).tolist()
+    [0.6, 0.0]
+    """
+    after_s = (np.arange(5) + 0.5)[:, np.newaxis] * length_s / 5
+    ahead = np.maximum(0.0, queued + (rate - capacity) * after_s)
+    later = np.maximum(0.0, ahead - capacity * (length_s - after_s))  # of what is ahead: not done in this interval
+    share: Array = np.mean((ahead - later) / capacity + later / then > slack_s, axis=0)
     return share

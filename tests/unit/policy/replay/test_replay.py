@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.policy.parts.skew import uneven_need
-from penstock.policy.replay.replay import COPIED, Copy, Replay, copied, late_share
+from penstock.policy.replay.replay import COPIED, Copy, Replay, copied, late_if_pulled, late_share
 from penstock.testing.loads import load, snapshot
 
 
@@ -70,6 +70,31 @@ class TestCopy:
     def test_what_may_be_waited_for_is_the_target_without_the_way(self):
         assert copy_of(0.2).slack_s(2.0) == pytest.approx(2.0 - 0.3 - 0.05)
         assert copy_of(5.0).slack_s(2.0) == pytest.approx(0.2)
+
+
+class TestPulled:
+    def test_the_copy_knows_what_part_of_the_work_waits_for_any_replica(self):
+        loads = [
+            load("a", {"in": 100}, execution_time_s=0.03, pulled=True),
+            load("b", {"a": 100}, execution_time_s=0.01, keyed=True),
+        ]
+        assert copied(snapshot({"in": 100}, loads), {"a": 1.0, "b": 1.0}, {}).pulled == pytest.approx(0.75)
+
+    def test_what_is_left_is_done_by_those_that_are_added(self):
+        """A second at five times the rate, and 1.5 s to wait: in their queues 62 of 100 wait for longer."""
+        bound, pulled = (Replay(1) for _ in range(2))
+        for replay, part in ((bound, 0.0), (pulled, 1.0)):
+            for rate in (100.0, 20.0):
+                replay.decide(copy_of(0.05), np.array([20.0]), 1.0)
+                replay.play(rate, 1.0, 1.5, part)
+        assert bound._late[0] == pytest.approx(62.5, rel=0.001)
+        assert pulled._late[0] == 0
+
+    @given(st.floats(0, 300), st.floats(1, 500), st.floats(0, 500), st.floats(0.5, 5))
+    def test_with_the_same_capacity_it_is_as_late_as_in_a_queue(self, queued, capacity, rate, slack_s):
+        given = np.array([queued]), np.array([capacity]), rate, 1.0
+        exact, points = late_share(*given, slack_s), late_if_pulled(*given, np.array([capacity]), slack_s)
+        assert points[0] == pytest.approx(exact[0], abs=0.101)
 
 
 class TestLateShare:
@@ -138,4 +163,5 @@ class TestReplay:
     def test_more_room_is_never_later_and_never_cheaper(self, rates):
         replay = played([100, 200, 400, 800], rates)
         assert (np.diff(replay._late) <= 1e-9).all()
+        replay.decide(copy_of(1.0, pool=1e4), np.array([100.0, 200.0, 400.0, 800.0]), 1.0)
         assert (np.diff(replay._replicas) >= 0).all() or replay._queued.any()
