@@ -6,6 +6,7 @@ import math
 import pickle
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -176,7 +177,8 @@ def check(ends, *, estimated, doubt=None):
         assert {name: [*load.received_by] for name, load in seen.operators.items()} == {
             name: [*load.received_by] for name, load in expected.items()
         }
-        assert seen.source_output == plain_output(later, {name: load.processed for name, load in expected.items()})
+        output = plain_output(later, {name: load.processed for name, load in expected.items()})
+        assert seen.source_output == pytest.approx(output, rel=1e-12)
         check_columns(seen.operators, Loads(expected))
 
 

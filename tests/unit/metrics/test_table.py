@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
+from operator import add
 
 import pytest
 from hypothesis import given
@@ -41,7 +43,7 @@ def test_totals_are_those_of_the_replicas_one_after_another(operators):
         for place, sender in enumerate(columns.senders):
             assert totals[name][place] == sum(one.received.get(sender, 0) for one in replicas.values())
         assert totals[name][PROCESSED] == sum(one.processed for one in replicas.values())
-        assert totals[name][BUSY_S] == sum(one.busy_s for one in replicas.values())  # to the last bit
+        assert totals[name][BUSY_S] == reduce(add, (one.busy_s for one in replicas.values()), 0.0)  # to the last bit
         first, last = table.layout.rows[name]
         assert table.of_replicas(table.cells, PROCESSED)[first:last].tolist() == [
             one.processed for one in replicas.values()
