@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -123,7 +124,8 @@ class Keeper:
         """Have the store know of it."""
         if self.store is not None:
             promise = self.options.promise
-            self.store.start_run(self._row(), PromiseRow(late=promise.late, target_ms=1000 * promise.target_s))
+            with self.store.closed_unless_done():
+                self.store.start_run(self._row(), PromiseRow(late=promise.late, target_ms=1000 * promise.target_s))
 
     def stop(self) -> None:
         """Let go: executors stay as they are, and queries go on."""
@@ -177,8 +179,8 @@ class Keeper:
         if self._recorder is not None:
             self._recorder.close()
         if self.store is not None:
-            self.store.finish_run(self.name, datetime.now(UTC).isoformat())
-            self.store.close()
+            with closing(self.store):
+                self.store.finish_run(self.name, datetime.now(UTC).isoformat())
 
     def step(self, now_s: float) -> Step:
         """One step of the loop, for who has a clock of their own and starts no thread."""

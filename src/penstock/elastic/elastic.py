@@ -171,15 +171,16 @@ class Elastic:
 
         A policy that learns from what comes is told what came under that driver.
         """
-        earlier = earlier_run(store, self.run.id) if self.run.carried_on else None
-        store.start_run(self._row(), self._promised)
-        if earlier is None:
-            return {}
-        self._planned.before = rates_before(store, earlier)
-        self._helm.remake()
-        self._orders.carry_over(earlier)
-        steering = self.steering
-        return {**(last_replicas(store, earlier) if steering.frozen else {}), **steering.by_hand}
+        with store.closed_unless_done():
+            earlier = earlier_run(store, self.run.id) if self.run.carried_on else None
+            store.start_run(self._row(), self._promised)
+            if earlier is None:
+                return {}
+            self._planned.before = rates_before(store, earlier)
+            self._helm.remake()
+            self._orders.carry_over(earlier)
+            steering = self.steering
+            return {**(last_replicas(store, earlier) if steering.frozen else {}), **steering.by_hand}
 
     def _show(self, store: Store, listen: Listen) -> None:
         from penstock.ui.access import Access
@@ -331,12 +332,11 @@ class Elastic:
             self._counters = self.run.counters()  # with what was still in flight
 
     def _close(self) -> None:
-        try:
-            self._started.close()
-        finally:
-            self._end_records()  # where it has not come to that
+        with contextlib.ExitStack() as last:
             if self.store is not None:
-                self.store.close()
+                last.callback(self.store.close)
+            last.callback(self._end_records)  # where it has not come to that
+            self._started.close()
 
     def _end_records(self) -> None:
         """End the loop, and have the store know all of the run; once."""

@@ -14,7 +14,8 @@ SQLite by default (a file, in WAL mode: readable while a run writes), PostgreSQL
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -264,6 +265,15 @@ class Store:
     def close(self) -> None:
         """Let go of all connections; the next use makes new ones."""
         self._engine.dispose()
+
+    @contextmanager
+    def closed_unless_done(self) -> Iterator[None]:
+        """Close it if what is in the block fails: nobody else does for a run that has not begun."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
 
 
 def _values(row: Any) -> dict[str, Any]:

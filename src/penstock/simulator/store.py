@@ -55,9 +55,9 @@ class _Runs:
 
     def close(self) -> None:
         """Say of all that they have ended."""
-        for one in self._kept:
-            self._store.finish_run(one.run, datetime.now(UTC).isoformat())
-        self._store.close()
+        with closing(self._store):
+            for one in self._kept:
+                self._store.finish_run(one.run, datetime.now(UTC).isoformat())
 
 
 def _settings(scenario: Scenario) -> dict[str, object]:

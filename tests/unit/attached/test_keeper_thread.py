@@ -16,6 +16,7 @@ from penstock.attached.model.need import Bounds
 from penstock.attached.model.plant import SimulatedExecutors
 from penstock.attached.model.progress import Batch
 from penstock.attached.options import KeeperOptions
+from penstock.errors import InputError
 from penstock.metrics.store import Store
 from tests.waiting import until
 
@@ -133,3 +134,24 @@ def test_nothing_of_it_is_left(live: tuple[Keeper, Watched, Session]) -> None:
     keeper.start().stop()
     keeper.stop()
     assert "penstock-keeper" not in {one.name for one in threading.enumerate()}
+
+
+def test_a_keeper_that_the_store_refuses_leaves_no_connection(live: tuple[Keeper, Watched, Session]) -> None:
+    keeper, _, _ = live
+    assert keeper.store is not None
+    keeper.store.start_run(keeper._row())
+    with pytest.raises(InputError, match="a run's name must be new"):
+        keeper.start()
+    assert keeper.store._engine.pool.checkedin() == 0  # type: ignore[attr-defined]
+
+
+def test_a_store_that_cannot_be_told_of_the_end_is_closed(
+    live: tuple[Keeper, Watched, Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper, _, _ = live
+    assert keeper.store is not None
+    keeper._enter()
+    monkeypatch.setattr(keeper.store, "finish_run", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        keeper._close()
+    assert keeper.store._engine.pool.checkedin() == 0  # type: ignore[attr-defined]

@@ -192,6 +192,26 @@ def test_what_is_not_started_leaves_no_thread(tmp_path: Path) -> None:
     assert threading.active_count() == before
 
 
+def test_a_run_that_the_store_refuses_leaves_no_connection(tmp_path: Path) -> None:
+    """It had not begun, and so nobody ended it and closed its store."""
+    live = Elastic(run(), store=tmp_path / "metrics.db")
+    assert live.store is not None
+    live.store.start_run(live._row())
+    with pytest.raises(InputError, match="a run's name must be new; got 'run'"):
+        live.start()
+    assert live.store._engine.pool.checkedin() == 0  # type: ignore[attr-defined]
+
+
+def test_a_store_that_cannot_be_told_of_the_end_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    live = Elastic(run(), store=tmp_path / "metrics.db")
+    assert live.store is not None
+    live.store.start_run(live._row())
+    monkeypatch.setattr(live.store, "finish_run", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        live._close()
+    assert live.store._engine.pool.checkedin() == 0  # type: ignore[attr-defined]
+
+
 def test_unless_told_otherwise_it_keeps_a_promise() -> None:
     policy = list(inside(Elastic(run(), late=0.05, target_ms=300, td_s=1.0)._thread._guarded))[-1]
     assert repr(policy) == "Penstock(late=0.05, target_ms=300)"

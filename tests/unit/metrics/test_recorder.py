@@ -13,7 +13,7 @@ from penstock.errors import InputError
 from penstock.metrics.recorder import Recorder
 from penstock.metrics.rows import IntervalRecord, IntervalRow, RunRow
 from penstock.metrics.store import Store
-from tests.waiting import until
+from tests.waiting import LONG_S, until
 
 FULL = OperationalError("INSERT", {}, Exception("database or disk is full"))
 
@@ -97,7 +97,7 @@ def test_handing_over_does_not_wait_for_a_store_that_hangs():
     written = []
 
     def hang(record):
-        release.wait(60)
+        release.wait(LONG_S)
         written.append(record)
 
     recorder = Recorder(hang, capacity=2)
@@ -114,12 +114,12 @@ def test_a_record_pushed_out_while_it_is_being_written_counts_once():
 
     def write(record):
         started.set()
-        release.wait(30)
+        release.wait(LONG_S)
         written.append(record)
 
     recorder = Recorder(write, capacity=1)
     recorder.record(0)
-    started.wait(30)
+    started.wait(LONG_S)
     recorder.record(1)
     assert recorder.state.lost == 1
     release.set()
@@ -129,12 +129,12 @@ def test_a_record_pushed_out_while_it_is_being_written_counts_once():
 
 
 def test_closing_a_failing_store_tries_once_more_and_says_what_is_lost():
-    recorder = Recorder(Flaky(FULL), retry_s=30)
+    recorder = Recorder(Flaky(FULL), retry_s=10 * LONG_S)
     recorder.record(0)
     until(lambda: recorder.state.failing)
     start = time.monotonic()
     assert recorder.close().lost == 1
-    assert time.monotonic() - start < 20  # it does not wait for the next try
+    assert time.monotonic() - start < LONG_S  # it does not wait for the next try
 
 
 def test_capacity_is_at_least_one():
@@ -146,20 +146,18 @@ def test_a_full_disk_under_a_real_store(tmp_path):
     """SQLite's own error for a full disk, brought about by a limit on the file's pages and then lifted."""
     limit = {"pages": 40}
 
-    def connected(connection, _):
+    def taken(connection, *_):
         connection.execute(f"PRAGMA max_page_count={limit['pages']}")
 
     with closing(Store(str(tmp_path / "metrics.sqlite"))) as store:
         store.start_run(RunRow(run="r", topology="t", policy="p", td_s=1, started_at="now"))
-        sa.event.listen(store._engine, "connect", connected)
-        store.close()  # connect anew, with the limit
+        sa.event.listen(store._engine, "checkout", taken)
         recorder = Recorder(lambda record: store.write("r", record), retry_s=0.01)
         for number in range(60):
             recorder.record(long_record(number))
         until(lambda: recorder.state.failing)
         assert recorder.state.failing == "database or disk is full"
         limit["pages"] = 10_000
-        store.close()
         until(lambda: recorder.state.written == 60)
         assert recorder.close().lost == 0
         assert [row.number for row in store.intervals("r")] == list(range(60))

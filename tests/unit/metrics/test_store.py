@@ -262,6 +262,16 @@ def test_hundreds_of_operators_take_no_more_statements_than_one(store, run):
     assert len(store.operators(run.run)) == 501
 
 
+def test_a_run_that_cannot_begin_leaves_no_connection(store, run):
+    """Nobody closed its store: Python 3.13 warns of that."""
+    with pytest.raises(InputError, match="a run's name must be new"), store.closed_unless_done():
+        store.start_run(run)
+    assert store._engine.pool.checkedin() == 0
+    with store.closed_unless_done():
+        store.runs()
+    assert store._engine.pool.checkedin() == 1
+
+
 class TestSqlite:
     def test_another_process_reads_in_the_middle_of_a_transaction(self, tmp_path):
         path = tmp_path / "metrics.sqlite"

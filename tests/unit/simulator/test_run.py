@@ -204,6 +204,15 @@ def test_intervals_are_kept_in_a_store(tmp_path):
         assert [row.entered for row in store.intervals(run.run)] == [101, 299]
 
 
+def test_a_store_that_cannot_be_told_of_the_end_is_closed(tmp_path, monkeypatch):
+    """Its connection stayed open: Python 3.13 warns of that."""
+    stores = []
+    monkeypatch.setattr(Store, "finish_run", lambda store, *_: stores.append(store) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        simulate(scenario_of([10.0, 30.0], 20.0), Doubles(), store=str(tmp_path / "runs.db"))
+    assert [store._engine.pool.checkedin() for store in stores] == [0]
+
+
 class Remembers(Follows):
     """A policy that is told what came before."""
 

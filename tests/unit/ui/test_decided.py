@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -25,22 +26,22 @@ PROMISE = PromiseRow(late=0.01, target_ms=2000.0)
 
 
 @pytest.fixture
-def scored(tmp_path: Path, make: Make) -> Store:
+def scored(tmp_path: Path, make: Make) -> Iterator[Store]:
     """Five intervals; in all but the first nothing may change for want of slots, and somebody is in the shadow."""
-    store = Store(str(tmp_path / "scored.db"))
-    store.start_run(RunRow(run=RUN, topology="words", policy="psps", td_s=2.0, started_at="now"), PROMISE)
-    scores = Scored("psps", PROMISE)
-    for number in range(1, 6):
-        made = make(number)
-        if number > 1:
-            kept = tuple(replace(one, after=one.before) for one in made.decisions)
-            limits = (LimitRow(number=number, operator="split", wanted=number + 1, told="the pool has 8"),)
-            made = replace(made, decisions=kept, limits=limits)
-        shadow = ShadowRow(number=number, policy="static:1", operator="split", replicas=1, reason="static")
-        begins = DeciderRow(number=1, time_s=made.interval.time_s, policy="psps", before=None, reason="begins")
-        made = replace(made, shadows=(shadow,), deciders=(begins,) if number == 1 else ())
-        store.write(RUN, scores.after(made))
-    return store
+    with closing(Store(str(tmp_path / "scored.db"))) as store:
+        store.start_run(RunRow(run=RUN, topology="words", policy="psps", td_s=2.0, started_at="now"), PROMISE)
+        scores = Scored("psps", PROMISE)
+        for number in range(1, 6):
+            made = make(number)
+            if number > 1:
+                kept = tuple(replace(one, after=one.before) for one in made.decisions)
+                limits = (LimitRow(number=number, operator="split", wanted=number + 1, told="the pool has 8"),)
+                made = replace(made, decisions=kept, limits=limits)
+            shadow = ShadowRow(number=number, policy="static:1", operator="split", replicas=1, reason="static")
+            begins = DeciderRow(number=1, time_s=made.interval.time_s, policy="psps", before=None, reason="begins")
+            made = replace(made, shadows=(shadow,), deciders=(begins,) if number == 1 else ())
+            store.write(RUN, scores.after(made))
+        yield store
 
 
 def test_a_change_is_shown_with_how_it_turned_out(scored: Store) -> None:
