@@ -9,11 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.waiting import LONG_S
+
 FOLDER = Path(__file__).parents[1] / "examples"
 PROGRAMS = sorted(file.stem for file in FOLDER.glob("*.py"))
 
 
-def printed(name: str, folder: Path, arguments: tuple[str, ...] = (), timeout_s: float = 150) -> list[str]:
+def printed(name: str, folder: Path, arguments: tuple[str, ...] = (), timeout_s: float = LONG_S) -> list[str]:
     """The lines that it prints, in a process of its own, from another folder."""
     paths = (str(FOLDER.parent / "src"), os.environ.get("PYTHONPATH"))
     here = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}

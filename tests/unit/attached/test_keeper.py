@@ -18,6 +18,7 @@ from penstock.attached.model.need import Bounds
 from penstock.attached.model.plant import SimulatedExecutors, SimulatedQuery
 from penstock.attached.options import KeeperOptions
 from penstock.errors import EngineError, InputError
+from tests.waiting import LONG_S
 
 COST = Cost(by_row_s=0.04, by_batch_s=0.2, fixed_s=0.5, spread=1.1)
 
@@ -203,7 +204,7 @@ def test_a_lag_of_the_users_own_counts_and_one_that_fails_does_not(caplog: pytes
 
 def test_a_lag_is_used_in_the_step_that_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was asked after the step, and counted in the next."""
-    monkeypatch.setattr(monitor, "WITHIN_S", 30.0)  # the machine may be busy
+    monkeypatch.setattr(monitor, "WITHIN_S", LONG_S)  # the machine may be busy
     played = Played(query(lambda s: int(10 * s)), lag=lambda: 500.0).until(5.0)
     load = played.keeper.state.seen
     assert load is not None
@@ -213,7 +214,7 @@ def test_a_lag_is_used_in_the_step_that_asks_for_it(monkeypatch: pytest.MonkeyPa
 
 def test_a_lag_that_never_answers_holds_nobody_up() -> None:
     answered = threading.Event()
-    played = Played(query(lambda s: int(10 * s)), lag=lambda: float(answered.wait(60.0))).until(20.0)
+    played = Played(query(lambda s: int(10 * s)), lag=lambda: float(answered.wait(LONG_S))).until(20.0)
     answered.set()
     assert len(played.counts) == 4
     assert played.keeper.monitor.states["clicks"].outside is None

@@ -8,6 +8,7 @@ from itertools import pairwise
 from soak import Look, Steady, SteadyReader, grown, slopes, summary
 
 from penstock.sources.base import Slot
+from tests.waiting import LONG_S
 
 
 def looks(driver: int = 1, count: int = 20, grows_mb: float = 1.0) -> list[Look]:
@@ -54,7 +55,7 @@ def test_events_come_steadily_from_the_moment_on_at_which_it_is_opened() -> None
     reader = Steady(100_000.0, ["a", "b", "c"]).open(Slot("run", "s", 0, 1, 0.0), 7)
     assert isinstance(reader, SteadyReader)
     polled = []
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + LONG_S
     while len(polled) < 10 and time.monotonic() < deadline:
         polled += reader.poll(4, 0.01)
     assert [one.id for one in polled] == [str(n) for n in range(7, 7 + len(polled))]

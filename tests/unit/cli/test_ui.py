@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from penstock.cli.main import app
 from penstock.metrics.store import Store
+from tests.waiting import LONG_S
 
 
 def penstock(*arguments: str) -> Result:
@@ -69,8 +70,8 @@ def test_it_serves_until_it_is_told_to_stop(runs: str) -> None:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as serving:
         assert serving.stderr is not None
         url = serving.stderr.readline().removeprefix("dashboard: ").strip()
-        with urllib.request.urlopen(f"{url}api/runs", timeout=30) as answer:
+        with urllib.request.urlopen(f"{url}api/runs", timeout=LONG_S) as answer:
             assert answer.read() == b'{"store":"\'runs.db\'","runs":[]}'
         serving.send_signal(signal.SIGINT)
-        assert serving.wait(30) in (0, 130)
+        assert serving.wait(LONG_S) in (0, 130)
         assert "Traceback" not in serving.stderr.read()

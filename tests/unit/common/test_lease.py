@@ -15,7 +15,7 @@ from penstock.common.lease import alone_in
 from penstock.common.storage import Storage, storage_at
 from penstock.errors import EngineError
 from tests.services.hdfs import Hdfs
-from tests.waiting import until
+from tests.waiting import LONG_S, until
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_of_two_at_the_same_moment_one_has_it(away: Storage) -> None:
         try:
             with alone_in(away):
                 held.append(1)
-                over.wait(30)
+                over.wait(LONG_S)
         except EngineError as error:
             refused.append(error)
 
@@ -113,7 +113,7 @@ def test_of_two_at_the_same_moment_one_has_it(away: Storage) -> None:
     until(lambda: len(held) + len(refused) == 2)
     over.set()
     for one in threads:
-        one.join(30)
+        one.join(LONG_S)
     assert (len(held), len(refused)) == (1, 1)
 
 

@@ -22,7 +22,7 @@ from penstock.metrics.store import Store
 from penstock.testing.clock import ManualClock
 from penstock.testing.plant import FakeOperator, FakePlant
 from penstock.ui.access import read_access, send
-from tests.waiting import until
+from tests.waiting import LONG_S, until
 
 
 class PlantRun:
@@ -126,7 +126,7 @@ def test_orders_reach_the_loop_over_http_and_hold_for_the_next_driver(tmp_path: 
         until(lambda: live.loop is not None and live.loop.td_s == 0.2)
         assert active(run) == 6
         CliRunner().invoke(app, ["ctl", "stop", str(tmp_path), "--within", "7"])
-        assert not live.wait(30)
+        assert not live.wait(LONG_S)
         assert (live.stopping, run.sources_stopped) == (True, True)
     assert run.waited_s == 7.0
     assert not (tmp_path / "steer.json").exists()
@@ -172,7 +172,7 @@ def test_who_watches_sees_the_run_end(tmp_path: Path) -> None:
     live, _ = elastic(tmp_path)
     live.start()
     until(lambda: live.loop_state.seen)
-    connection = http.client.HTTPConnection(urlsplit(str(live.ui_url)).netloc, timeout=30)
+    connection = http.client.HTTPConnection(urlsplit(str(live.ui_url)).netloc, timeout=LONG_S)
     connection.request("GET", f"/api/runs/{live.name}/live")
     answer = connection.getresponse()
     assert answer.readline()

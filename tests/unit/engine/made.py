@@ -12,6 +12,7 @@ from penstock.engine.protocol.progress import Phase, Progress, ShiftState
 from penstock.engine.worker.role import Role
 from penstock.metrics.counters import ReplicaCounters
 from penstock.topology import Context, Topology
+from tests.waiting import LONG_S
 
 POOL = 4  # of the operators of these topologies
 CREDENTIAL = make_credential()  # of a run whose connections are encrypted
@@ -57,7 +58,7 @@ class SparkBatch:
         self._broken = broken
 
     def __iter__(self) -> Iterator[Any]:
-        assert self._over.wait(30)
+        assert self._over.wait(LONG_S)
         if self._broken:
             raise EOFError("Spark is gone")
         yield from ()

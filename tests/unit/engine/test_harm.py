@@ -42,6 +42,7 @@ from penstock.sinks.staging import Message, Staging
 from penstock.state.files import StateFiles
 from penstock.state.segments import Segment
 from penstock.topology import Topology
+from tests.waiting import LONG_S
 
 from .made import role, routing
 
@@ -159,7 +160,7 @@ def test_the_driver_hangs_up_on_one_who_says_what_cannot_be_and_hears_the_others
         return []
 
     driver.hear = hear
-    with socket.create_connection(("127.0.0.1", driver.port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", driver.port), timeout=LONG_S) as connection:
         connection.sendall(frame(Hello(driver.run, b"c")))
         challenge = downward.decode(received(connection)).challenge
         connection.sendall(frame(Proof(proof(driver.secret, b"replica", challenge))))

@@ -13,7 +13,7 @@ from penstock.errors import EngineError
 from penstock.infra import cluster_workers as clusters
 from penstock.infra.cluster_workers import ClusterWorkers
 from penstock.infra.worker import Worker, WorkerSize, WorkerState
-from tests.waiting import until
+from tests.waiting import LONG_S, until
 
 SIZE = WorkerSize(name="process", capacity=2)
 
@@ -117,7 +117,7 @@ class World:
     def settle(self) -> None:
         self.workers.settle()
         if self.workers._change is not None:
-            self.workers._change.join(30)
+            self.workers._change.join(LONG_S)
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def world() -> Iterator[World]:
     yield world
     world.run.finished.set()
     if world.workers._change is not None:
-        world.workers._change.join(30)
+        world.workers._change.join(LONG_S)
         assert not world.workers.changing
 
 
@@ -147,7 +147,7 @@ def test_a_worker_is_available_once_the_next_shift_sits_on_it(world: World) -> N
 
 def test_a_worker_joins_while_the_next_shift_is_laid_over_it(world: World) -> None:
     laying = threading.Event()
-    world.run.lay_out_anew = lambda _: laying.wait(30) and 0.01  # type: ignore[method-assign]
+    world.run.lay_out_anew = lambda _: laying.wait(LONG_S) and 0.01  # type: ignore[method-assign]
     world.run.finished.set()
     world.cluster.states["w3"] = WorkerState.AVAILABLE
     world.workers.settle()

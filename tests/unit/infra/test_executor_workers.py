@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from penstock.errors import EngineError, InputError
 from penstock.infra.executor_workers import REGION, ExecutorWorkers
 from penstock.infra.worker import WorkerState
+from tests.waiting import LONG_S
 
 STARTING, AVAILABLE, DRAINING = WorkerState.STARTING, WorkerState.AVAILABLE, WorkerState.DRAINING
 
@@ -203,6 +204,6 @@ def test_what_was_seen_before_another_thread_removed_a_worker_does_not_bring_it_
 
     world.executors.ids = ids
     assert world.states().keys() <= {"executor-1", "executor-2"}
-    other.join(30)
+    other.join(LONG_S)
     assert world.states() == {"executor-1": AVAILABLE}
     assert world.workers.named("1") is None

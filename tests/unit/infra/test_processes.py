@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock.infra.processes import end_marked, end_process, process_mark, start_process
-from tests.waiting import until
+from tests.waiting import LONG_S, until
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
 PARENT = """
@@ -70,7 +70,7 @@ def test_a_process_outlives_the_thread_that_had_it_started(tmp_path: Path):
 
 def test_a_program_that_is_not_there_is_said_in_the_log(tmp_path: Path):
     process = start_process(["/none/such"], {}, tmp_path / "log")
-    assert process.wait(30) == 1
+    assert process.wait(LONG_S) == 1
     assert (tmp_path / "log").read_text() == "/none/such: No such file or directory\n"
 
 

@@ -15,6 +15,7 @@ from penstock.errors import InputError
 from penstock.infra import standalone
 from penstock.infra.standalone import StandaloneCluster
 from penstock.infra.worker import WorkerState
+from tests.waiting import LONG_S
 
 
 class Sleeping:
@@ -101,7 +102,7 @@ def test_workers_are_listed_while_another_is_added(cluster: StandaloneCluster, m
 
     monkeypatch.setattr(standalone, "is_running", looked_at)
     assert cluster.list()[0].name == "worker-1"
-    assert adding.given(10) == "worker-2"
+    assert adding.given(LONG_S) == "worker-2"
     assert [worker.name for worker in cluster.list()] == ["worker-1", "worker-2"]
 
 
@@ -118,7 +119,7 @@ def test_worker_seconds_are_counted_while_workers_come(
 
     monkeypatch.setattr(cluster, "_now", slowly)
     assert cluster.seconds == 100.0
-    assert adding.given(10) == "worker-2"
+    assert adding.given(LONG_S) == "worker-2"
 
 
 def test_two_threads_that_remove_the_same_worker_count_it_once(
@@ -129,14 +130,14 @@ def test_two_threads_that_remove_the_same_worker_count_it_once(
     both = threading.Barrier(2)
 
     def ended(process: Any) -> None:
-        both.wait(30)
+        both.wait(LONG_S)
         process.runs = False
 
     monkeypatch.setattr(standalone, "end_process", ended)
     removing = [Meanwhile(cluster.remove, name), Meanwhile(cluster.remove, name)]
     for one in removing:
         one.given(0.01)
-    assert [one.given(10) for one in removing] == [True, True]
+    assert [one.given(LONG_S) for one in removing] == [True, True]
     assert cluster.list() == []
     assert cluster.seconds == 1.0  # from when it was added to when it was forgotten
 
@@ -153,7 +154,7 @@ def test_all_are_stopped_while_another_thread_adds_and_removes(
     def ended(process: Any) -> None:
         if not first.is_set():
             first.set()
-            assert [one.given(10) for one in others] == [True, "worker-3"]  # nobody waits for the process but us
+            assert [one.given(LONG_S) for one in others] == [True, "worker-3"]  # nobody waits for the process but us
         process.runs = False
 
     monkeypatch.setattr(standalone, "end_process", ended)
@@ -168,7 +169,7 @@ def test_a_worker_drains_although_the_master_has_just_called_it_alive(
     (port,) = (one.port for one in cluster._workers.values())
 
     def asked() -> set[int]:
-        assert Meanwhile(cluster.drain, name).given(10) is True  # nobody waits for the Master but us
+        assert Meanwhile(cluster.drain, name).given(LONG_S) is True  # nobody waits for the Master but us
         return {port}
 
     monkeypatch.setattr(cluster, "_alive", asked)

@@ -7,6 +7,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
+from tests.waiting import LONG_S
+
 from ...services.kafka import Kafka
 
 
@@ -17,7 +19,7 @@ def seen(kafka: Kafka, topic: str, partitions: int = 2) -> list[Any]:
     reader.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
     found, ended = [], set()
     while len(ended) < partitions:
-        message = reader.poll(30)
+        message = reader.poll(LONG_S)
         assert message is not None
         if message.error():
             ended.add(message.partition())

@@ -18,6 +18,7 @@ from penstock.errors import EngineError, InputError
 from penstock.sinks import DatabaseSink
 from penstock.sinks.database import ADDED, table_of
 from penstock.sinks.tables import connect, database_url, resolved, versions
+from tests.waiting import LONG_S
 
 from ...services import free_port
 from .playing import Replica
@@ -106,7 +107,7 @@ def test_several_processes_write_at_once(url: str, table: str, stored: Any) -> N
     for writer in writers:
         writer.stdin.write("go\n")
         writer.stdin.flush()
-    told = [writer.communicate(timeout=60) for writer in writers]
+    told = [writer.communicate(timeout=LONG_S) for writer in writers]
     assert [err for _, err in told] == [""] * 3
     assert sorted(int(one) for _, one, _ in stored()) == list(range(100))
     assert sum(int(count) for out, _ in told for count in out.split()) == 3 * 60 - 100

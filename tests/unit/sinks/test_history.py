@@ -18,6 +18,7 @@ from penstock.errors import EngineError
 from penstock.sinks import DatabaseSink
 from penstock.sinks import database as at_work
 from penstock.sinks.tables import Marker, connect, database_url, fences, markers
+from tests.waiting import LONG_S
 
 from .playing import STEPS, Attempt, Engine, dies
 
@@ -169,7 +170,7 @@ def test_a_straggler_that_waits_for_the_fence_does_not_get_through(database: Any
         thread.join(0.3)
         assert thread.is_alive()
         connection.commit()
-        thread.join(30)
+        thread.join(LONG_S)
     other.dispose()
     first.close()
     assert len(told) == 1

@@ -18,6 +18,7 @@ from penstock.errors import EngineError, InputError
 from penstock.sinks import KafkaSink, kafka_publisher
 from penstock.sinks import kafka as at_work
 from penstock.sinks.kafka_publisher import Lost, Markers, Publisher
+from tests.waiting import LONG_S
 
 from ...services.kafka import Kafka
 from .kafka_topics import seen, told
@@ -233,7 +234,7 @@ def test_what_a_dead_process_has_in_its_transaction_is_taken_back(kafka: Kafka, 
     def hang(marks: Any) -> None:
         publisher._producer.flush()
         reached.set()
-        go_on.wait(60)
+        go_on.wait(LONG_S)
         mark(marks)
 
     publisher._mark = hang
@@ -246,11 +247,11 @@ def test_what_a_dead_process_has_in_its_transaction_is_taken_back(kafka: Kafka, 
 
     thread = threading.Thread(target=commit)
     thread.start()
-    assert reached.wait(30)
+    assert reached.wait(LONG_S)
     engine.complete(again := engine.start(pool=1))
     publisher._mark = mark
     go_on.set()
-    thread.join(60)
+    thread.join(LONG_S)
     assert len(ended) == 1
     attempt.close()
     again.close()
@@ -264,14 +265,14 @@ def test_a_transaction_that_was_left_open_keeps_no_driver_from_starting(kafka: K
     """
     KafkaSink(kafka.address, topic, level="committed").check()
     left = Producer({"bootstrap.servers": kafka.address, "transactional.id": f"left-{topic}", "log_level": 0})
-    left.init_transactions(30)
+    left.init_transactions(LONG_S)
     left.begin_transaction()
     left.produce(f"{topic}-checkpoints", b"7", b'["run", "end", 0]')
-    left.flush(30)
+    left.flush(LONG_S)
     try:
         KafkaSink(kafka.address, topic, level="committed").check()
     finally:
-        left.abort_transaction(30)
+        left.abort_transaction(LONG_S)
 
 
 def test_a_transaction_that_was_left_open_does_not_hold_the_next_attempt_back(
@@ -291,10 +292,10 @@ def test_a_transaction_that_was_left_open_does_not_hold_the_next_attempt_back(
     engine.decide(attempt, engine.prepare(attempt))
     attempt.close()
     left = Producer({"bootstrap.servers": kafka.address, "transactional.id": f"penstock-{topic}-end-0", "log_level": 0})
-    left.init_transactions(30)
+    left.init_transactions(LONG_S)
     left.begin_transaction()
     left.produce(f"{topic}-checkpoints", b"2", json.dumps([topic, "end", 0]).encode())
-    left.flush(30)
+    left.flush(LONG_S)
     engine.start(pool=1).close()
     assert told(seen(kafka, topic)) == sorted(engine.history, key=lambda one: one[0])
 
@@ -327,8 +328,8 @@ def test_a_broker_that_dies_while_a_part_is_published_is_waited_for(
     thread.start()
     about.event_ids = ("2",)
     direct.process("meanwhile")
-    thread.join(120)
-    deaths[0].join(120)
+    thread.join(LONG_S)
+    deaths[0].join(LONG_S)
     direct.prepare(1)
     attempt.close()
     direct.close()

@@ -12,11 +12,12 @@ import pytest
 from penstock.errors import EngineError
 from penstock.sinks import waiting as module
 from penstock.sinks.waiting import Waiting, giving_up
+from tests.waiting import LONG_S
 
 
 @pytest.fixture(autouse=True)
 def long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FIRST_PAUSE_S", 60.0)
+    monkeypatch.setattr(module, "FIRST_PAUSE_S", 10 * LONG_S)
 
 
 def ends_soon(wait: Callable[[], None], ending: threading.Event) -> None:
@@ -24,7 +25,7 @@ def ends_soon(wait: Callable[[], None], ending: threading.Event) -> None:
     threading.Timer(0.1, ending.set).start()
     with pytest.raises(EngineError, match="table 'x': no longer waited for, as the run ends; it is refused"):
         wait()
-    assert time.monotonic() - begun_s < 30
+    assert time.monotonic() - begun_s < LONG_S
 
 
 def test_nobody_waits_longer_than_the_run_lasts() -> None:

@@ -12,10 +12,11 @@ from confluent_kafka import Producer, TopicPartition
 
 from penstock.sources.base import Cursor, Polled, Reader, Slot
 from penstock.sources.kafka import KafkaSource
+from tests.waiting import LONG_S
 
 from ...services.kafka import Kafka
 
-WAIT_S = 30.0
+WAIT_S = LONG_S
 
 
 class Tap:
@@ -26,7 +27,7 @@ class Tap:
         self.polled: list[Polled] = []
 
     def until(self, said: Callable[[], Any], wanted: Any = True) -> bool:
-        """Poll until it is said, or half a minute is over."""
+        """Poll until it is said, or a long time is over."""
         deadline_s = time.monotonic() + WAIT_S
         while said() != wanted and time.monotonic() < deadline_s:
             self.polled += self.reader.poll(1000, 0.05)

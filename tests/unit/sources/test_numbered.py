@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.sources.base import Slot
 from penstock.sources.numbered import NumberedReader, NumberedSource
+from tests.waiting import LONG_S
 
 LONG_AGO = 1000.0
 
@@ -85,17 +86,17 @@ def test_nothing_is_due_before_the_epoch() -> None:
 def test_it_waits_for_the_next_event_and_no_longer() -> None:
     one = reader(Numbers(10, rate=10.0), cursor=1, epoch_s=time.time())
     begun = time.perf_counter()
-    polled = one.poll(5, 30.0)
+    polled = one.poll(5, 10 * LONG_S)
     assert [event.event for event in polled] == [1]
-    assert 0.05 < time.perf_counter() - begun < 20.0
+    assert 0.05 < time.perf_counter() - begun < LONG_S
 
 
 @pytest.mark.parametrize("total", [None, 1], ids=["more-to-come", "ended"])
 def test_it_waits_no_longer_than_it_may(total: int | None) -> None:
-    one = reader(Numbers(total, rate=0.001), cursor=1, epoch_s=time.time())
+    one = reader(Numbers(total, rate=0.0001), cursor=1, epoch_s=time.time())
     begun = time.perf_counter()
     assert one.poll(5, 0.05) == []
-    assert 0.04 < time.perf_counter() - begun < 20.0
+    assert 0.04 < time.perf_counter() - begun < LONG_S
 
 
 def test_events_without_a_due_time_are_born_when_they_are_read() -> None:

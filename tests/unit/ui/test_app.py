@@ -22,6 +22,7 @@ from penstock.metrics.store import Store
 from penstock.ui.listen import Listen
 from penstock.ui.moment import moment
 from penstock.ui.server import serving
+from tests.waiting import LONG_S
 
 from .conftest import RUN, Make
 
@@ -29,7 +30,7 @@ from .conftest import RUN, Make
 def answer(url: str, method: str = "GET", **headers: str) -> tuple[int, str, http.client.HTTPMessage]:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, method=method, headers=named), timeout=30) as found:
+        with urllib.request.urlopen(urllib.request.Request(url, method=method, headers=named), timeout=LONG_S) as found:
             return found.status, found.read().decode(), found.headers
     except HTTPError as error:
         with error:
@@ -139,7 +140,7 @@ def test_what_is_not_there_is_said(url: str, path: str, sentence: str) -> None:
 
 @contextmanager
 def feed(url: str, after: int) -> Iterator[http.client.HTTPResponse]:
-    with closing(http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)) as connection:
+    with closing(http.client.HTTPConnection(urlsplit(url).netloc, timeout=LONG_S)) as connection:
         connection.request("GET", f"/api/runs/{RUN}/live?after={after}")
         with connection.getresponse() as lines:
             yield lines

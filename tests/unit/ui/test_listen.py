@@ -15,6 +15,7 @@ from penstock.errors import InputError
 from penstock.metrics.store import Store
 from penstock.ui.listen import Listen, is_known_host, parse_listen
 from penstock.ui.server import serve, serving
+from tests.waiting import LONG_S
 
 
 @pytest.mark.parametrize(
@@ -100,5 +101,5 @@ def test_tls_is_spoken_with_a_certificate(store: Store, tmp_path: Path) -> None:
     with serving(store, Listen("localhost", 0, cert, key)) as url:
         assert url.startswith("https://localhost:")
         asked = urllib.request.Request(f"{url}api/runs", headers={"Origin": url.rstrip("/")})
-        with urllib.request.urlopen(asked, timeout=30, context=trusted) as answer:
+        with urllib.request.urlopen(asked, timeout=LONG_S, context=trusted) as answer:
             assert answer.status == 200

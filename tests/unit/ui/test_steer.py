@@ -20,6 +20,7 @@ from penstock.ui.access import Access, look, read_access, send
 from penstock.ui.listen import Listen
 from penstock.ui.server import serving
 from penstock.ui.steer import Bridge
+from tests.waiting import LONG_S
 
 from .conftest import RUN
 
@@ -64,7 +65,7 @@ def post(access: Access, body: object = ORDER, run: str = RUN, **headers: str) -
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     request = urllib.request.Request(f"{access.url}api/runs/{run}/orders", data, named, method="POST")
     try:
-        with urllib.request.urlopen(request, timeout=30) as found:
+        with urllib.request.urlopen(request, timeout=LONG_S) as found:
             return found.status, found.read().decode()
     except HTTPError as error:
         with error:

@@ -15,6 +15,7 @@ from penstock.engine.plan.program import DriverAddress, Program
 from penstock.engine.protocol.messages import Address
 from penstock.engine.protocol.tls import client_side
 from penstock.topology import ReplicaId, Topology
+from tests.waiting import LONG_S
 
 from ..made import CREDENTIAL
 
@@ -37,7 +38,7 @@ class Receiver:
         self.listener.start(self._arrive, self.faults.append)
 
     def _arrive(self, bundle: bytes) -> None:
-        assert self.open.wait(30)
+        assert self.open.wait(LONG_S)
         self.came.append(bundle)
 
 
@@ -80,4 +81,4 @@ def program(tools: Tools, driver: DriverAddress = PLAIN) -> Program:
 
 def stranger(address: Address) -> socket.socket:
     """One who holds the certificate, and not the secret."""
-    return client_side(CREDENTIAL).wrap_socket(socket.create_connection(address, timeout=10))
+    return client_side(CREDENTIAL).wrap_socket(socket.create_connection(address, timeout=LONG_S))

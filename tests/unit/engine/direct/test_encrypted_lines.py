@@ -15,6 +15,7 @@ import pytest
 from penstock.engine.driver.credential import make_credential
 from penstock.engine.protocol.tls import client_side
 from penstock.errors import EngineError
+from tests.waiting import LONG_S
 
 from ..made import CREDENTIAL
 from .lines_world import TLS, Tools, World, program
@@ -67,7 +68,7 @@ def test_another_runs_certificate_is_refused_by_both_ends(encrypted: World, impa
         encrypted.lines(driver=other).send([(0, b"forged")])
     gullible = client_side(other.credential)
     gullible.verify_mode = ssl.CERT_NONE
-    plain = socket.create_connection(encrypted.places["op", 0], timeout=10)
+    plain = socket.create_connection(encrypted.places["op", 0], timeout=LONG_S)
     with gullible.wrap_socket(plain) as line, pytest.raises(ssl.SSLError, match="unknown ca"):
         line.recv(32)
     assert encrypted.receivers[0].came == []
@@ -77,7 +78,7 @@ def test_a_plain_stranger_is_hung_up_on_and_the_log_says_so_once(
     encrypted: World, tools: Tools, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(20):
-        with socket.create_connection(encrypted.places["op", 0], timeout=10) as stranger:
+        with socket.create_connection(encrypted.places["op", 0], timeout=LONG_S) as stranger:
             stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
             with contextlib.suppress(ConnectionResetError):
                 while stranger.recv(4096):
@@ -93,7 +94,7 @@ def test_one_who_is_slow_to_shake_hands_holds_nobody_up(encrypted: World, tools:
     """One thread reads for all: it never waits for one of them. Who is slow is let in all the same."""
     to, hello = encrypted.places["op", 0], _client_hello()
     with contextlib.ExitStack() as stack:
-        slow = [stack.enter_context(socket.create_connection(to, timeout=10)) for _ in range(10)]
+        slow = [stack.enter_context(socket.create_connection(to, timeout=LONG_S)) for _ in range(10)]
         for number, one in enumerate(slow):
             one.sendall(hello[: 1 + number * 20])
         encrypted.lines().send([(0, b"ours")])

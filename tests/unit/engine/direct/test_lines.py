@@ -21,6 +21,7 @@ from penstock.engine.direct.sender import Lines
 from penstock.engine.protocol.messages import LENGTH, Address
 from penstock.engine.protocol.ports import Ports
 from penstock.errors import EngineError
+from tests.waiting import LONG_S
 
 from .lines_world import GENERATION, PLAIN, Receiver, Tools, World, program, stranger
 
@@ -59,7 +60,7 @@ def test_a_receiver_that_is_slow_lets_its_senders_wait(world: World, tools: Tool
     tools.until(lambda: len(sent) > 0)
     assert len(sent) < total
     slow.open.set()
-    thread.join(60)
+    thread.join(LONG_S)
     tools.until(lambda: len(slow.came) == total)
     assert [bundle[0] for bundle in slow.came] == list(range(total))
 
@@ -237,7 +238,7 @@ def test_who_never_says_anything_is_hung_up_on_when_another_comes(
     ours = world.lines()
     ours.send([(0, b"first")])
     tools.until(lambda: world.receivers[0].came)
-    with socket.create_connection(world.places["op", 0], timeout=10) as silent:
+    with socket.create_connection(world.places["op", 0], timeout=LONG_S) as silent:
         assert world.encrypted or len(silent.recv(32)) == 32
         time.sleep(0.2)
         with socket.create_connection(world.places["op", 0]):
@@ -256,7 +257,7 @@ def test_a_receiver_that_is_busy_as_a_sender_calls_is_waited_for(world: World, t
     late.join(3 * sender.BROKEN_S)
     assert late.is_alive()
     busy.open.set()
-    late.join(30)
+    late.join(LONG_S)
     tools.until(lambda: busy.came == [b"first", b"second"])
 
 

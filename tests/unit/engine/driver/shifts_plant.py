@@ -22,7 +22,7 @@ from penstock.engine.protocol.progress import Phase, first_batch
 from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters, RunCounters
 from penstock.topology import Topology
-from tests.waiting import until
+from tests.waiting import LONG_S, until
 
 from ..made import LONG_AGO, Published
 
@@ -246,6 +246,6 @@ class Taking:
             self.error = error
 
     def done(self) -> Taking:
-        self._thread.join(30)
+        self._thread.join(LONG_S)
         assert not self._thread.is_alive()
         return self

@@ -37,6 +37,7 @@ from penstock.metrics.counters import ReplicaCounters
 from penstock.state.handover import Table
 from penstock.state.segments import Segment
 from penstock.topology import Topology
+from tests.waiting import LONG_S
 
 from ..made import CREDENTIAL, progress, role, routing
 
@@ -308,7 +309,7 @@ def test_replicas_never_wait_for_an_agent_that_cannot_reach_the_driver(driver: D
         done.set()
 
     threading.Thread(target=wake_often, daemon=True).start()
-    assert done.wait(30)
+    assert done.wait(LONG_S)
 
 
 def test_a_run_that_is_carried_on_has_agents_of_its_own(driver: Driver, tools: Tools) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.engine.protocol.progress import Phase
 from penstock.errors import EngineError
-from tests.waiting import until
+from tests.waiting import LONG_S, until
 
 from .checkpoints_plant import TIMEOUT_S, Plant
 
@@ -40,7 +40,7 @@ class Asking:
         return self._thread.is_alive()
 
     def done(self) -> Any:
-        self._thread.join(30)
+        self._thread.join(LONG_S)
         assert not self._thread.is_alive()
         return self.answer
 

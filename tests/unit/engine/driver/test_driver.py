@@ -37,7 +37,7 @@ from penstock.state.handover import Table
 from penstock.state.segments import Segment
 from penstock.topology import Topology
 from penstock.workload import constant
-from tests.waiting import until
+from tests.waiting import LONG_S, until
 
 
 def count(event: Any, state: dict[str, int]) -> Any:
@@ -263,7 +263,7 @@ def test_a_sink_that_waits_before_an_attempt_waits_no_longer_than_the_run(
     opened: Callable[[], Driver], store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`stop()` during a restart waited for the database for up to a quarter of an hour."""
-    monkeypatch.setattr(waiting, "FIRST_PAUSE_S", 600.0)
+    monkeypatch.setattr(waiting, "FIRST_PAUSE_S", 10 * LONG_S)
     store.__class__ = Waits
     driver = opened()
     driver.work = SimpleNamespace(stop=lambda: None)  # type: ignore[assignment]
@@ -272,7 +272,7 @@ def test_a_sink_that_waits_before_an_attempt_waits_no_longer_than_the_run(
         until(lambda: store.told)
         driver.end()
         with pytest.raises(EngineError, match="table 'x': no longer waited for, as the run ends; refused"):
-            recovering.result(30)
+            recovering.result(LONG_S)
 
 
 def test_a_token_is_left_for_workers_and_the_last_one_removed(opened: Callable[[], Driver], tmp_path: Path) -> None:

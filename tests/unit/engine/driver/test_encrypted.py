@@ -25,6 +25,7 @@ from penstock.engine.protocol.ports import Ports
 from penstock.engine.protocol.tls import client_side
 from penstock.errors import EngineError
 from penstock.state.segments import Segment
+from tests.waiting import LONG_S
 
 from ..made import CREDENTIAL, routing
 
@@ -34,7 +35,7 @@ encrypted = pytest.mark.parametrize("driver", [CREDENTIAL], ids=["tls"], indirec
 
 
 def knocking(driver: Driver) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", driver.port), timeout=30)
+    return socket.create_connection(("127.0.0.1", driver.port), timeout=LONG_S)
 
 
 def hung_up_on(stranger: socket.socket) -> bool:

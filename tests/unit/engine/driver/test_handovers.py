@@ -19,6 +19,7 @@ from penstock.state.files import StateFiles
 from penstock.state.handover import Table
 from penstock.state.segments import Segment
 from penstock.topology import Topology
+from tests.waiting import LONG_S
 
 from ..made import Published
 
@@ -209,7 +210,7 @@ def test_the_next_shift_begins_with_the_owners_that_were_wished_before(
     handovers.release("checkpoint")
     for replica in (0, 1):
         handovers.hear(said(replica, handed=3, taken=3))
-    taking_over.join(30)
+    taking_over.join(LONG_S)
     assert not taking_over.is_alive()
     assert handovers.tables(1, alone=False)["count"].owners == (0, 0, 0, 0)
 
@@ -224,19 +225,19 @@ def test_who_begins_to_hold_while_another_lets_go_holds(
     def slowly(act: Any) -> Any:
         if threading.current_thread() is last:
             letting_go.set()
-            assert go_on.wait(5)
+            assert go_on.wait(LONG_S)
         return real(act)
 
     monkeypatch.setattr(routing, "coordinate", slowly)
     last = threading.Thread(target=lambda: handovers.release("shift"))
     last.start()
-    assert letting_go.wait(5)
+    assert letting_go.wait(LONG_S)
     following = threading.Thread(target=lambda: handovers.hold_now("checkpoint"))
     following.start()
     following.join(0.2)
     go_on.set()
     for thread in (last, following):
-        thread.join(5)
+        thread.join(LONG_S)
     routing.activate("count", 2)
     assert table(routing).owners == (0, 0, 0, 0)
 
@@ -250,12 +251,12 @@ def test_who_waits_for_its_end_waits_until_nobody_looks(
 
     def roll_back() -> None:
         looking.set()
-        assert go_on.wait(30)
+        assert go_on.wait(LONG_S)
 
     handovers = Handovers(routing, {"count": StateFiles(tmp_path / "count")}, 0.01, roll_back)
     handovers.start()
     routing.activate("count", 2)  # and no replica says a word
-    assert looking.wait(30)
+    assert looking.wait(LONG_S)
     handovers.stop()
     handovers.join(0.01)
     assert handovers._thread.is_alive()

@@ -30,6 +30,7 @@ from penstock.engine.protocol.messages import (
 )
 from penstock.engine.worker.agent import Agent
 from penstock.errors import EngineError
+from tests.waiting import LONG_S
 
 from ..made import routing
 
@@ -164,7 +165,7 @@ def test_an_agent_survives_whatever_a_stranger_says(
 
 @pytest.fixture
 def stranger(driver: Driver) -> Iterator[socket.socket]:
-    with socket.create_connection(("127.0.0.1", driver.port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", driver.port), timeout=LONG_S) as connection:
         yield connection
 
 
@@ -210,7 +211,7 @@ def test_one_who_hangs_up_half_way_is_no_news(
 
 def test_one_who_says_nothing_is_hung_up_on(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channels, "HANDSHAKE_TIMEOUT_S", 0.05)
-    with socket.create_connection(("127.0.0.1", driver.port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", driver.port), timeout=LONG_S) as connection:
         assert received(connection, downward) is None
 
 

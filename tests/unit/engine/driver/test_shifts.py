@@ -16,7 +16,7 @@ from penstock.engine.protocol.messages import Done, RestoreQuery, Start, StartQu
 from penstock.engine.protocol.progress import Phase, first_batch
 from penstock.errors import EngineError, InputError
 from penstock.topology import Topology
-from tests.waiting import until
+from tests.waiting import LONG_S, until
 
 from .shifts_plant import SLOT, Plant
 
@@ -50,7 +50,7 @@ def test_the_last_shift_ends_once_its_last_checkpoint_is_shown_and_its_counts_st
     assert not plant.shifts.wait_settled(0.1)  # its sinks have not shown it
     assert not plant.supervisors[0].stopped
     plant.show(0, number)
-    assert plant.shifts.wait_settled(5)
+    assert plant.shifts.wait_settled(LONG_S)
     assert plant.supervisors[0].stopped
     plant.report(1, sent=5, done=5)
     plant.report(0, sent=1, done=1)  # too late
@@ -68,7 +68,7 @@ def test_events_whose_order_counts_wait_until_the_last_shift_has_finished(plant:
     assert plant.at_work[0] == 1
     assert not plant.phases.current.is_turn_of(1)
     plant.finish(0, 40)
-    assert plant.shifts.wait_settled(5)
+    assert plant.shifts.wait_settled(LONG_S)
     assert plant.phases.current.is_turn_of(1)
 
 
@@ -76,7 +76,7 @@ def test_no_checkpoint_of_the_next_shift_begins_before_the_last_has_finished(pla
     plant.relieve(0, 40)
     assert plant.shifts.to_checkpoint() is None
     plant.finish(0, 40)
-    assert plant.shifts.wait_settled(5)
+    assert plant.shifts.wait_settled(LONG_S)
     assert plant.shifts.to_checkpoint() is plant.shifts.current
     assert plant.checkpoint(1, 55, attempt=15) == first_batch(1) + 1
     assert plant.counters.sources["s"] == 40
@@ -185,7 +185,7 @@ def test_a_full_disk_leaves_the_last_shift_at_work_until_it_is_committed(
         assert not plant.supervisors[0].stopped
         assert plant.record is None
     plant.finish(0, 40)
-    assert plant.shifts.wait_settled(5)
+    assert plant.shifts.wait_settled(LONG_S)
     assert plant.phases.current.is_turn_of(1)
 
 
@@ -239,19 +239,19 @@ def test_a_shift_that_is_being_ended_is_not_settled(plant: Plant) -> None:
 
     def stop() -> None:
         stopping.set()
-        assert stopped.wait(5)
+        assert stopped.wait(LONG_S)
 
     plant.supervisors[0].stop = stop  # type: ignore[method-assign]
     plant.supervisors[0].restarts = 2
     plant.relieve(0, 0)
     plant.finish(0, 0)
-    assert stopping.wait(5)
+    assert stopping.wait(LONG_S)
     assert not plant.shifts.wait_settled(0.05)
     assert plant.shifts.restarts == 2
     with pytest.raises(EngineError, match="it has been replaced"):
         plant.shifts.check(TablesQuery(0))
     stopped.set()
-    assert plant.shifts.wait_settled(5.0)
+    assert plant.shifts.wait_settled(LONG_S)
     assert plant.shifts.restarts == 2
 
 
@@ -267,7 +267,7 @@ def test_a_new_driver_uses_no_number_again(tmp_path: Path, committed: bool) -> N
     before.relieve(0, 40)
     if committed:
         before.finish(0, 40)
-        assert before.shifts.wait_settled(5)
+        assert before.shifts.wait_settled(LONG_S)
     begun = before.checkpoints.next_number(1)  # its barriers are on their way
     label = before.checkpoints.first_label(1)
     before.shifts.stop()

@@ -12,7 +12,7 @@ from penstock.engine.driver import shifts as module
 from penstock.engine.protocol.messages import Start, TablesQuery
 from penstock.engine.protocol.progress import Phase, ShiftState, first_batch
 from penstock.errors import EngineError
-from tests.waiting import until
+from tests.waiting import LONG_S, until
 
 from .shifts_plant import Plant
 
@@ -73,7 +73,7 @@ def test_when_a_last_shift_dies_the_next_does_again_what_it_had_not_committed(pl
     plant.relieve(0, 40)
     plant.report(1, sent=5, done=2)
     plant.supervisors[0].die()
-    assert plant.shifts.wait_settled(5)
+    assert plant.shifts.wait_settled(LONG_S)
     until(lambda: plant.supervisors[1].renewals == 1)
     assert plant.supervisors[0].stopped
     assert plant.recovered[-1] == (plant.supervisors[1].generation, number)
@@ -245,8 +245,8 @@ def test_a_next_shift_that_dies_just_as_it_takes_over_ends_the_last(
 
     monkeypatch.setattr(plant.phases, "take_over", die_meanwhile)
     plant.relieve(0, 40)
-    dying.join(5)
-    assert plant.shifts.wait_settled(1.0)
+    dying.join(LONG_S)
+    assert plant.shifts.wait_settled(LONG_S)
     assert plant.supervisors[0].stopped
     assert plant.begin(1) == Start({"at": 30}, sent=30, owed=40)
     assert plant.recovered[-1] == (plant.supervisors[1].generation, number)

@@ -9,7 +9,7 @@ import pytest
 from penstock.engine.driver import shifts as module
 from penstock.engine.protocol.messages import Start
 from penstock.engine.protocol.progress import Phase
-from tests.waiting import until
+from tests.waiting import LONG_S, until
 
 from .shifts_plant import Plant
 
@@ -134,7 +134,7 @@ def test_what_a_shift_owed_its_successor_owes(plant: Plant) -> None:
     plant.shifts.stop_sources()
     assert plant.begin(1) == Start({"at": 5}, sent=5, owed=40)
     plant.finish(0, 5)
-    assert plant.shifts.wait_settled(5)
+    assert plant.shifts.wait_settled(LONG_S)
     assert not plant.shifts.all_sent()
     plant.report(1, sent=35)
     assert plant.shifts.all_sent()
@@ -146,7 +146,7 @@ def test_not_all_is_sent_while_a_shift_finishes(plant: Plant) -> None:
     plant.relieve(0, 40)
     assert not plant.shifts.all_sent()
     plant.finish(0, 40)
-    assert plant.shifts.wait_settled(5)
+    assert plant.shifts.wait_settled(LONG_S)
     assert plant.shifts.all_sent()
 
 
@@ -179,7 +179,7 @@ class Asking:
         return self._thread.is_alive()
 
     def done(self) -> bool:
-        self._thread.join(30)
+        self._thread.join(LONG_S)
         (answer,) = self.answers
         return answer
 

@@ -15,6 +15,7 @@ from penstock.engine.driver import supervisor as module
 from penstock.engine.driver.causes import Cause, Kind
 from penstock.engine.driver.supervisor import Supervisor
 from penstock.engine.options import RunOptions
+from tests.waiting import LONG_S
 
 Tools = SimpleNamespace
 
@@ -234,7 +235,7 @@ def test_a_query_that_ends_when_the_sources_are_stopped_has_done_its_work(starte
     supervisor = supervise()
     starter.finishing = True
     starter.queries[0].kill(RuntimeError("SourcesStopped"))
-    supervisor._thread.join(30)
+    supervisor._thread.join(LONG_S)
     assert (len(starter.queries), supervisor.failure, supervisor.restarts) == (1, None, 0)
 
 
@@ -262,15 +263,15 @@ def test_a_query_that_is_renewed_while_it_is_stopped_is_stopped(starter: Starter
         tools.until(supervisor._stopping.is_set)
 
     supervisor.renew(between)
-    stopping.join(5)
+    stopping.join(LONG_S)
     assert [query.stopped for query in starter.queries] == [True, True]
 
 
 def test_stopping_does_not_wait_for_the_back_off(
     starter: Starter, supervise: Any, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(restarts, "FIRST_PAUSE_S", 120.0)
-    monkeypatch.setattr(restarts, "LONGEST_PAUSE_S", 120.0)
+    monkeypatch.setattr(restarts, "FIRST_PAUSE_S", 10 * LONG_S)
+    monkeypatch.setattr(restarts, "LONGEST_PAUSE_S", 10 * LONG_S)
     supervisor = supervise()
     for number in range(2):  # the first restart does not wait
         tools.until(lambda number=number: len(starter.queries) == number + 1)
@@ -278,7 +279,7 @@ def test_stopping_does_not_wait_for_the_back_off(
         tools.until(lambda number=number: str(supervisor.cause) == f"death {number}")
     before = time.monotonic()
     supervisor.stop()
-    assert time.monotonic() - before < 30
+    assert time.monotonic() - before < LONG_S
     assert len(starter.queries) == 2
 
 
@@ -335,7 +336,7 @@ def test_one_that_has_died_cannot_be_left_any_more(starter: Starter, supervise: 
         leaving = threading.Thread(target=lambda: left.append(supervisor.leave(0)))
         left: list[bool] = []
         leaving.start()
-    leaving.join(5)
+    leaving.join(LONG_S)
     assert left == [False]
     tools.until(lambda: len(starter.queries) == 2)
     assert not supervisor.leave(0)  # of the generation before

@@ -25,6 +25,7 @@ from penstock.metrics.counters import ReplicaCounters
 from penstock.sources import TraceSource
 from penstock.topology import Topology
 from penstock.workload import constant
+from tests.waiting import LONG_S
 
 from ..made import progress
 
@@ -199,7 +200,7 @@ def test_a_source_learns_from_its_replicas(driver: Driver, tools: Tools) -> None
     at_last.cancel()
     for feed, thread in zip(feeds.values(), threads, strict=True):
         feed.end()
-        thread.join(30)
+        thread.join(LONG_S)
     assert set(to[:10]) == {1}
     assert learnt
     assert to[learnt:].count(0) / len(to[learnt:]) > 0.2  # round robin: none

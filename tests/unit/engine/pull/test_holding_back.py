@@ -16,6 +16,7 @@ from penstock.engine.pull.sender import LEAST_HELD
 from penstock.engine.worker.replica import OperatorReplica
 from penstock.engine.worker.source_slot import SourceSlot
 from penstock.topology import Topology
+from tests.waiting import LONG_S
 
 from ..made import LONG_AGO, progress
 from ..worker.source_world import AtWork, Numbers
@@ -68,7 +69,7 @@ class Replica:
         for number in range(MANY):
             yield self._tools.Batch([self._tools.bundle(["a"], first=number)])
         yield self._tools.Batch([self._tools.barrier(1)])
-        self.over.wait(60)
+        self.over.wait(LONG_S)
 
     @property
     def left(self) -> Any:
@@ -80,7 +81,7 @@ def replica(driver: Driver, tools: Tools) -> Iterator[Replica]:
     one = Replica(driver, tools)
     yield one
     one.over.set()
-    one.thread.join(30)
+    one.thread.join(LONG_S)
 
 
 def test_a_replica_that_holds_enough_processes_no_more_until_there_is_room(
@@ -136,12 +137,12 @@ def test_a_slot_that_holds_enough_reads_no_more_until_there_is_room(driver: Driv
         Numbers.opened.clear()
         teller.close()
         work.batch.end()
-        work.thread.join(30)
+        work.thread.join(LONG_S)
 
 
 def test_a_replica_that_holds_enough_ends_with_its_batch(tools: Tools, replica: Replica) -> None:
     """It waited for room, which nobody had any more."""
     tools.until(lambda: replica.replica._outbox.full)
     replica.over.set()
-    replica.thread.join(30)
+    replica.thread.join(LONG_S)
     assert not replica.thread.is_alive()

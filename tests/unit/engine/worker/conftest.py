@@ -11,6 +11,7 @@ import pytest
 
 from penstock.engine.worker import keyed_replica
 from penstock.engine.worker.source_slot import SourceSlot
+from tests.waiting import LONG_S
 
 from ..made import progress
 from .keyed_world import Driver, Tools, World
@@ -58,5 +59,5 @@ def start(driver: Driver, tools: Tools, numbers: type[Numbers]) -> Iterator[Any]
     yield started
     for one in working:
         one.batch.end()
-        one.thread.join(30)
+        one.thread.join(LONG_S)
         assert not one.thread.is_alive()

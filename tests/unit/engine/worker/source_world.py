@@ -16,6 +16,7 @@ from penstock.engine.worker import source_slot as module
 from penstock.engine.worker.source_slot import SourceSlot
 from penstock.sources import Polled, Reader, Slot, Source
 from penstock.topology import Topology
+from tests.waiting import LONG_S
 
 from ..made import LONG_AGO, SparkBatch, progress
 
@@ -64,7 +65,7 @@ class NumbersReader(Reader):
         assert 0 <= wait_s <= 0.1
         self.threads.add(threading.current_thread().name)
         Numbers.holds += 1
-        assert Numbers.gate.wait(30)
+        assert Numbers.gate.wait(LONG_S)
         Numbers.holds -= 1
         numbers = range(self.position, min(self.position + most, Numbers.there))
         self.position = max(self.position, numbers.stop)

@@ -12,6 +12,7 @@ from penstock.engine.protocol.bundle import Unpacker
 from penstock.engine.worker.inbox import Inbox
 from penstock.errors import EngineError
 from penstock.metrics.counters import ReplicaCounters
+from tests.waiting import LONG_S
 
 SENDERS = ("tweets", "clean")
 
@@ -75,7 +76,7 @@ def test_a_finished_event_makes_room_for_another(tools: Any) -> None:
 
     def batches() -> Iterator[Any]:
         yield tools.Batch([tools.bundle(["a", "b"])])
-        assert worked_off.wait(30)
+        assert worked_off.wait(LONG_S)
         yield tools.Batch([tools.bundle(["c", "d"])])
 
     counters = ReplicaCounters()

@@ -15,6 +15,7 @@ from penstock.state.files import StateFiles
 from penstock.state.handover import Table
 from penstock.state.keyed_state import KeyedState
 from penstock.state.segments import Segment
+from tests.waiting import LONG_S
 
 from .keyed_world import GROUPS, World, barrier, counts, of, switch, word_of
 
@@ -83,7 +84,7 @@ def test_events_go_on_while_a_segment_is_written(world: World, monkeypatch: pyte
     gate, write = threading.Event(), StateFiles.write
 
     def slow(files: StateFiles, segment: Segment, parts: Any) -> Segment:
-        assert gate.wait(30)
+        assert gate.wait(LONG_S)
         return write(files, segment, parts)
 
     def meanwhile() -> None:
@@ -158,7 +159,7 @@ def test_a_segment_that_cannot_be_written_ends_the_replica_though_the_next_one_c
 
     def full(files: StateFiles, segment: Segment, parts: Any) -> Segment:
         if segment.number == 1:
-            assert gate.wait(30)
+            assert gate.wait(LONG_S)
             raise OSError("no space left on device")
         return write(files, segment, parts)
 

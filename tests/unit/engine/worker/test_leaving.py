@@ -11,6 +11,7 @@ import pytest
 
 from penstock.engine.worker import processing
 from penstock.engine.worker.replica import OperatorReplica
+from tests.waiting import LONG_S
 
 from ..made import app
 
@@ -38,7 +39,7 @@ class Stream:
             yield self._tools.Batch([self._tools.bundle(["a"], first=number)])
             if self._patient:
                 self._tools.until(lambda number=number: self.replica._counters.processed == number + 1)
-        self.over.wait(30)
+        self.over.wait(LONG_S)
 
 
 def test_what_comes_soon_after_leaves_together(driver: Driver, tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +50,7 @@ def test_what_comes_soon_after_leaves_together(driver: Driver, tools: Tools, mon
     tools.until(lambda: stream.replica._counters.processed == 20)
     assert stream.replica._counters.sent == {"end": 20}  # they count, so that nobody takes all for done
     stream.over.set()
-    stream.thread.join(30)
+    stream.thread.join(LONG_S)
     assert tools.left(*stream.rows).ids == [str(number) for number in range(20)]
     assert len(stream.rows) < 10  # who is woken for news sends what there is
 
@@ -59,5 +60,5 @@ def test_what_was_emitted_does_not_wait_for_another_event(driver: Driver, tools:
     stream.thread.start()
     tools.until(lambda: stream.rows)  # though nothing came after it
     stream.over.set()
-    stream.thread.join(30)
+    stream.thread.join(LONG_S)
     assert tools.left(*stream.rows).ids == ["0"]

@@ -15,6 +15,7 @@ from penstock.engine.protocol.bundle import Barrier
 from penstock.engine.protocol.messages import Done, Restore, RestoreQuery
 from penstock.engine.worker.replica import OperatorReplica
 from penstock.topology import Context, Topology
+from tests.waiting import LONG_S
 
 from ..made import InBulk, app, progress, sink
 
@@ -177,7 +178,7 @@ gate = threading.Event()
 
 class Patient(InBulk):
     def process_many(self, events: list[int]) -> list[Any]:
-        gate.wait(30)
+        gate.wait(LONG_S)
         return super().process_many(events)
 
 

@@ -14,6 +14,7 @@ from penstock.engine.plan.program import Limits
 from penstock.engine.worker.replica import OperatorReplica
 from penstock.errors import EngineError
 from penstock.topology import To
+from tests.waiting import LONG_S
 
 from ..made import InBulk, app, sink
 
@@ -148,9 +149,9 @@ def test_what_waits_is_reported_as_queued(driver: Driver, tools: Tools) -> None:
     replica._agent.wake()
     tools.until(lambda: (counters := driver.latest("op")) and counters.queued == 3)
     gate.set()
-    worker.join(30)
+    worker.join(LONG_S)
     tools.until(lambda: (driver.latest("op").queued, driver.latest("op").processed) == (0, 3))
 
 
 def pass_gate(event: Any) -> None:
-    gate.wait(30)
+    gate.wait(LONG_S)

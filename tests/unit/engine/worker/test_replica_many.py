@@ -12,6 +12,7 @@ import pytest
 
 from penstock.engine.worker.replica import OperatorReplica
 from penstock.errors import EngineError
+from tests.waiting import LONG_S
 
 from ..made import InBulk, app, sink
 
@@ -37,7 +38,7 @@ def test_process_many_gets_more_and_more_events_while_it_is_quick(work: Work, to
 
 class Patient(InBulk):
     def process_many(self, events: list[int]) -> list[Any]:
-        gate.wait(30)
+        gate.wait(LONG_S)
         return super().process_many(events)
 
 
@@ -62,7 +63,7 @@ class Weighed:
     def process(self, event: bytes) -> None: ...
 
     def process_many(self, events: list[bytes]) -> None:
-        gate.wait(30)
+        gate.wait(LONG_S)
         Weighed.calls.append(sum(map(len, events)))
 
 

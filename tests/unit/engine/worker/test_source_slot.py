@@ -12,6 +12,7 @@ from penstock.engine.protocol.progress import Phase
 from penstock.engine.worker import source_slot as module
 from penstock.engine.worker.source_slot import CHUNK, SourceSlot
 from penstock.sources import Slot
+from tests.waiting import LONG_S
 
 from ..made import LONG_AGO, SparkBatch, progress
 from .source_world import Driver, Numbers, Tools, app, standing_still
@@ -209,7 +210,7 @@ def test_the_reader_is_closed_at_the_end(start: Any) -> None:
     at_work.await_sent(1)
     assert Numbers.opened[0].closed == 0
     at_work.batch.end()
-    at_work.thread.join(30)
+    at_work.thread.join(LONG_S)
     assert Numbers.opened[0].closed == 1
 
 
@@ -242,7 +243,7 @@ def test_a_batch_that_is_over_before_the_first_look_sends_nothing(driver: Driver
     batch.end()
     slot = SourceSlot(realtime(driver, 3), "events", 0, 0)
     end = module.BatchEnding(batch, slot._woken)
-    assert end.reached.wait(30)
+    assert end.reached.wait(LONG_S)
     assert list(slot._run(end)) == []
 
 

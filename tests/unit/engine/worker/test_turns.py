@@ -12,6 +12,7 @@ import pytest
 from penstock.engine.protocol.progress import Phase, Progress, ShiftState
 from penstock.engine.worker.replica import OperatorReplica
 from penstock.topology import Topology
+from tests.waiting import LONG_S
 
 from ..made import LONG_AGO, progress
 
@@ -40,7 +41,7 @@ def test_events_wait_for_their_turn(driver: Driver, tools: Tools) -> None:
 
     def going_on() -> Iterator[Any]:
         yield tools.Batch([tools.bundle(["a", "b"])])
-        over.wait(30)
+        over.wait(LONG_S)
 
     _, at_work = replica(driver, app(grouping="fields", key=str), shift=1)
     working = threading.Thread(target=lambda: list(at_work.run(going_on())))
@@ -51,10 +52,10 @@ def test_events_wait_for_their_turn(driver: Driver, tools: Tools) -> None:
     driver.server.publish(progress(2, shift=1))
     tools.until(lambda: at_work._counters.processed == 2)
     over.set()
-    working.join(30)
+    working.join(LONG_S)
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(LONG_S)
 def test_a_replica_that_waits_for_its_turn_ends_with_its_input(driver: Driver, tools: Tools) -> None:
     """When Spark was killed while a shift waited for the one before it, its Python processes stayed for ever."""
     _, at_work = replica(driver, app(grouping="fields", key=str), shift=1)
