@@ -23,6 +23,10 @@ os.execvp(sys.argv[3], sys.argv[3:])
 """
 
 
+class PageLeftError(AssertionError):
+    """The page went elsewhere before it had answered."""
+
+
 class Tab:
     """One tab; open it with `with`."""
 
@@ -82,11 +86,17 @@ class Tab:
     def until(self, script: str, within_s: float = LONG_S) -> None:
         """Wait until an expression is true."""
         end_s = time.monotonic() + within_s
-        while not self.value(script):
+        while not self._holds(script):
             assert time.monotonic() < end_s, (
                 f"not within {within_s:g} s: {script}; {self.value('document.body.innerText')}"
             )
             time.sleep(0.05)
+
+    def _holds(self, script: str) -> bool:
+        try:
+            return bool(self.value(script))
+        except PageLeftError:
+            return False
 
     def press(self, key: str) -> None:
         """A key goes down and up."""
@@ -113,7 +123,8 @@ class Tab:
         os.write(self._to, json.dumps(asked).encode() + b"\0")
         while (told := self._next()).get("id") != self._number:
             pass
-        assert "error" not in told, told
+        if "error" in told:
+            raise (PageLeftError if "navigated" in str(told["error"]) else AssertionError)(told)
         result: dict[str, Any] = told["result"]
         return result
 
