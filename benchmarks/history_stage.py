@@ -120,10 +120,12 @@ class Database:
 def rows_of(url: str, table: str) -> Iterator[dict[str, Any]]:
     """The events that a table of a DatabaseSink holds."""
     engine = sql.create_engine(url)
-    with engine.connect() as connection:
-        for (event,) in connection.execute(sql.text(f"SELECT event FROM {table}")):
-            yield msgspec.json.decode(event)
-    engine.dispose()
+    try:
+        with engine.connect() as connection:
+            for (event,) in connection.execute(sql.text(f"SELECT event FROM {table}")):
+                yield msgspec.json.decode(event)
+    finally:
+        engine.dispose()
 
 
 class Topics:

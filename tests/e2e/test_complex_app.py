@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def expected(tweets: list[dict[str, Any]]) -> Counter[bytes]:
 
 
 def found(database: Path) -> tuple[list[str], Counter[bytes]]:
-    with sqlite3.connect(database) as connection:
+    with closing(sqlite3.connect(database)) as connection:
         rows = connection.execute("SELECT id, event FROM store").fetchall()
     return [row[0] for row in rows], Counter(_canonical(msgspec.json.decode(row[1])) for row in rows)
 

@@ -7,6 +7,7 @@ import os
 import signal
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +84,9 @@ def test_whole_pools_catch_up_and_counts_stay_exact(tmp_path: Path) -> None:
         assert run.stop(LONG_S)
         sent = run.counters().sources["numbers"]
     seen: dict[int, list[int]] = {}
-    for (event,) in sqlite3.connect(tmp_path / "counts.db").execute("SELECT event FROM counts"):
-        one = json.loads(event)
+    with closing(sqlite3.connect(tmp_path / "counts.db")) as database:
+        events = [event for (event,) in database.execute("SELECT event FROM counts")]
+    for one in map(json.loads, events):
         seen.setdefault(one["key"], []).append(one["seen"])
     assert sum(map(len, seen.values())) == sent
     assert all(sorted(all_) == list(range(1, len(all_) + 1)) for all_ in seen.values())

@@ -61,7 +61,8 @@ def test_libraries_are_imported_and_what_they_print_does_not_reach_spark(tmp_pat
 
 
 @pytest.mark.parametrize(
-    "holds", ["import threading; threading.Thread(target=input, daemon=True).start()", "f = open(__file__)"]
+    "holds",
+    ["import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()", "f = open(__file__)"],
 )
 def test_what_cannot_be_shared_is_left_to_workers(holds: str, tmp_path: Path) -> None:
     """A thread is not there after a fork, and a connection that several processes write to is of no use to any."""
