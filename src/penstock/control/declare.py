@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from penstock.grouping.names import LATE
 from penstock.metrics.shares import declared_edges, propagate
 from penstock.metrics.snapshot import Declared
 from penstock.policy.workload import Workload
@@ -56,4 +57,4 @@ def _declared(topology: Topology, name: str) -> Declared:
         shares[stream.sender] = shares.get(stream.sender, 0.0) + share
     time_ms = operator.execution_time_ms
     time_s = None if time_ms is None else time_ms / 1000
-    return Declared(topology.predecessors(name), time_s, shares, operator.in_order, operator.grouping == "pull")
+    return Declared(topology.predecessors(name), time_s, shares, operator.in_order, operator.grouping in LATE)

@@ -12,7 +12,7 @@ from penstock.engine.run import Run
 from penstock.errors import InputError
 from penstock.forecast.registry import check_for_loop
 from penstock.metrics.interval import IntervalRules, stale_after_s
-from penstock.policy.base import Policy, Recalls, inside
+from penstock.policy.base import Policy, recall
 from penstock.policy.guards import Calendar, tempered
 from penstock.policy.guards.calendar import Event
 from penstock.policy.registry import beside, policy_for
@@ -80,9 +80,8 @@ class PlannedRun:
 
         chosen: str | Policy = steering.policy or self.policy or self._as_started()
         policy = beside(chosen, make, self.promise, **self._shadowed(steering))
-        for one in inside(policy) if self.before else ():
-            if isinstance(one, Recalls):
-                one.recall(self.before, 1.0)
+        if self.before:
+            recall(policy, self.before, 1.0)
         inner = tempered(policy, scale_in_s=self.cooldown_s)
         return Calendar(inner, self.calendar) if self.calendar else inner
 

@@ -222,6 +222,13 @@ def inside(policy: Policy) -> Iterator[object]:
         yield inner
 
 
+def recall(policy: Policy, rates: Sequence[float], step_s: float) -> None:
+    """Tell the policy, and what its guards wrap, what came before the run, if they learn from that."""
+    for one in inside(policy):
+        if isinstance(one, Recalls):
+            one.recall(rates, step_s)
+
+
 def name_of(policy: str | Policy) -> str:
     """A policy in the results: as it was named, as it describes itself, or by its class.
 

@@ -20,7 +20,7 @@ from penstock.forecast.shared import SharedForecasts
 from penstock.metrics.interval import IntervalRules
 from penstock.metrics.jump import Jumps
 from penstock.metrics.utilisation import MEASURES
-from penstock.policy.base import Policy, Recalls, initial_replicas, inside, name_of
+from penstock.policy.base import Policy, initial_replicas, name_of, recall
 from penstock.policy.guards import Bounded, Headroom, guarded
 from penstock.policy.guards.calendar import parse_calendar
 from penstock.policy.registry import beside, policy_for
@@ -257,9 +257,7 @@ def _drawn(before: Trace, scenario: Scenario) -> Trace:
 
 def _recall(before: Trace, policy: Policy, analyzer: Analyzer | None, sources: Sequence[str]) -> None:
     """Tell those who learn from what comes what came before; every source has its part of it."""
-    for one in inside(policy):
-        if isinstance(one, Recalls):
-            one.recall(before.rates.tolist(), before.step_s)
+    recall(policy, before.rates.tolist(), before.step_s)
     if analyzer is not None:
         part = before.resampled(analyzer.step_s).rates / len(sources)
         analyzer.recall({source: part.tolist() for source in sources})
