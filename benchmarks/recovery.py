@@ -1,6 +1,6 @@
 """How soon a run is back after a Python worker was killed: the first new event, and the delay as before.
 
-    python benchmarks/recovery.py --kills 10
+    python benchmarks/recovery.py --kills 10 [--standby]
     python benchmarks/recovery.py --kills 100 --json recovery.json
 
 Two operators that wait for each event, one of them with state by key, are busy for 70 % of the time with half of their
@@ -199,6 +199,7 @@ def main(
     warm_up_s: Annotated[float, typer.Option(help="before the first")] = 30.0,
     pause_s: Annotated[float, typer.Option(help="between two, and up to 10 s more")] = 15.0,
     seed: Annotated[int, typer.Option(help="by which moments and workers are drawn")] = 1,
+    standby: Annotated[bool, typer.Option(help="the next attempt waits beside the one at work")] = False,
     json: Annotated[Path | None, typer.Option(help="a file for the result, with every kill")] = None,
 ) -> None:
     """Run it, kill its workers, and say how soon it was back."""
@@ -207,7 +208,7 @@ def main(
     with tempfile.TemporaryDirectory() as folder:
         notes = Path(folder) / "notes"
         notes.mkdir()
-        options = RunOptions(folder=Path(folder) / "run", checkpoint_every_s=EVERY_S)
+        options = RunOptions(folder=Path(folder) / "run", checkpoint_every_s=EVERY_S, standby=standby)
         source, replicas = TraceSource(constant(rate, seconds), events), {"work": ACTIVE, "count": ACTIVE}
         with Run(topology(rate, notes), source, replicas=replicas, options=options) as run:
             time.sleep(warm_up_s)

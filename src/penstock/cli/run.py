@@ -76,6 +76,10 @@ def run(
     checkpoints: Annotated[
         str | None, typer.Option(help="Another place for checkpoints and state than the run's folder: s3://bucket/run.")
     ] = None,
+    standby: Annotated[
+        bool,
+        typer.Option("--standby", help="Have the next attempt wait beside the one at work: soon back after a fault."),
+    ] = False,
     events: given.EventsFile = None,
     sink: Annotated[
         str | None, typer.Option(help="Where results go: URL of a database, a topic (kafka://…) or a queue (amqp://…).")
@@ -159,7 +163,7 @@ def _options(chosen: Chosen, folder: Path) -> RunOptions:
         checkpoint_every_s=chosen["checkpoint_every"],
         folder=folder,
         spark=given.parse_settings(chosen["conf"], chosen["properties_file"]),
-        **{name: chosen[name] for name in ("q_size", "checkpoints", "encrypt", "ports")},
+        **{name: chosen[name] for name in ("q_size", "checkpoints", "encrypt", "ports", "standby")},
     )
 
 

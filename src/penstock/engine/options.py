@@ -30,6 +30,7 @@ class RunOptions:
     report_every_s: float = 0.5  # how often replicas report
     silent_s: float = 10.0  # a process that says nothing for so long counts as lost: the attempt ends, and it with it
     source_slots: int = 1  # partitions each source is spread over
+    standby: bool = False  # the processes of the next attempt wait beside those at work, and go on at once
     whole_pool: bool = True  # catches up after a fault, then those that were active go on
     retries: int = 5  # restarts in a row without progress, but for faults of the environment: those have no limit
     retry_window_s: float = 600.0  # a query that has lived this long has made progress, also without a checkpoint
@@ -44,6 +45,8 @@ class RunOptions:
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise InputError(f"mode must be one of {', '.join(MODES)}; got {self.mode!r}")
+        if self.standby and not self.realtime:
+            raise InputError("standby goes with mode 'realtime'; in micro-batch mode every batch has its own processes")
         if self.encrypt not in (None, True, False):
             raise InputError(f"encrypt must be True, False or None; got {self.encrypt!r}")
         if self.ports is not None:

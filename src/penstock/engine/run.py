@@ -258,7 +258,9 @@ class Run:
 
     def places(self) -> dict[ReplicaId, ReplicaPlace]:
         """On which executor, host and process each replica sits."""
-        executors = executors_of(self._spark, self._layout) if self._spark is not None else {}
+        executors: dict[ReplicaId, str] = {}
+        if self._driver is not None and (query := self._driver.work.query) is not None:
+            executors = executors_of(self.spark, query, self._layout)
         return {key: replace(place, executor=executors.get(key)) for key, place in self._tally.places().items()}
 
     def hosts(self) -> dict[ReplicaId, str]:
@@ -304,7 +306,7 @@ class Run:
         return self._driver.work.layout if self._driver is not None else self._first_layout
 
     def _open_spark(self) -> SparkSession:
-        needed = self._first_layout.tasks if self.options.realtime else 1
+        needed = self._first_layout.tasks * (1 + self.options.standby) if self.options.realtime else 1
         if self._spark is None:
             settings = (NEEDED if self.options.realtime else {}) | self.options.spark
             self._spark = open_session(slots_for(self._first_layout), settings, self.folder / "spark.log")

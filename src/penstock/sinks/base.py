@@ -70,3 +70,8 @@ class Checks(Protocol):
 
     def check(self) -> None:
         """Raise an InputError if not; called in the driver's process, once, before anything starts."""
+
+
+def takes_part(run: Any) -> bool:
+    """Whether what an operator runs takes part in checkpoints."""
+    return isinstance(run, Prepares | Commits | Recovers)

@@ -37,6 +37,10 @@ def test_nothing_is_dropped_by_default() -> None:
         ({"ports": "40000"}, "ports must be two of 1 to 65535, as 40000-40100; got '40000'"),
         ({"ports": "0-70000"}, "ports must be two of 1 to 65535, as 40000-40100; got '0-70000'"),
         ({"retries": -1}, "retries must be whole and at least 0; got -1"),
+        (
+            {"standby": True, "mode": "microbatch"},
+            "standby goes with mode 'realtime'; in micro-batch mode every batch has its own processes",
+        ),
     ],
 )
 def test_a_broken_rule_names_option_and_value(given: dict[str, Any], message: str) -> None:

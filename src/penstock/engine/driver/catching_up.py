@@ -78,6 +78,11 @@ class CatchingUp:
                 self._watching = True
                 threading.Thread(target=self._watch, name="penstock-catching-up", daemon=True).start()
 
+    @property
+    def lasting(self) -> bool:
+        """Whether it goes on."""
+        return self._watching
+
     def stop(self) -> None:
         """Look no more."""
         self._stopped.set()

@@ -124,6 +124,10 @@ class ControlServer:
         seen = list(self._writers.values())
         return len(seen) >= least and all(one >= poll for one in seen)
 
+    def known(self, generation: int) -> int:
+        """How many connected processes have said that they are of that attempt."""
+        return sum(one.generation == generation for one in list(self._at_work.values()))
+
     def cut(self, paused: bool) -> None:
         """Break all connections and refuse new ones until called with False: a fault, for tests."""
         self._paused = paused

@@ -195,6 +195,10 @@ class Checkpoints:
         last = self.records.last.number if self.records.last is not None else 0
         return max(self._numbers.get(shift, 0), last, first_batch(shift)) + 1
 
+    def call(self, generation: int, shift: int) -> None:
+        """The standby of a shift goes to work, from the last record on."""
+        self._phases.call(generation, self.first_label(shift))
+
     def abandon(self) -> None:
         """An attempt has died: what is on its way will not come."""
         with self._lock:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.common.files import once_there_is_room
 from penstock.control.clock import SteadyClock
-from penstock.engine.driver.attempts import Attempts
+from penstock.engine.driver.attempts import Attempted, Attempts
 from penstock.engine.driver.catching_up import CatchingUp
 from penstock.engine.driver.causes import Cause, Kind
 from penstock.engine.driver.channel import ControlServer
@@ -199,10 +199,15 @@ class Driver:
 
     # ── what is at work ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def supervise(self, shift: int, layout: Layout, prepare: Callable[[int], None]) -> Supervisor:
-        """Who runs a shift; `prepare` is called with the generation before each start of its query."""
+    def supervise(self, of: Attempted) -> Supervisor:
+        """Who runs a shift."""
         query = RealTimeQuery(self._job.spark, self._job.spark_folder)
-        return self.attempts.supervise(query, shift, layout, prepare, lambda: self.checkpoints.status.committed)
+        return self.attempts.supervise(query, of, lambda: self.checkpoints.status.committed)
+
+    @property
+    def catches_up(self) -> bool:
+        """Whether what a fault has held up is not worked off yet."""
+        return self._catching_up.lasting
 
     def recover(self, generation: int) -> None:
         """Have sinks clean up, and state be looked at, before an attempt begins from the last checkpoint."""
@@ -233,7 +238,7 @@ class Driver:
         def prepare(generation: int) -> None:
             self.attempts.recover_batch(generation, done())
 
-        return MicroBatches(query, lambda layout: self.attempts.supervise(query, 0, layout, prepare, done))
+        return MicroBatches(query, lambda layout: self.attempts.supervise(query, Attempted(0, layout, prepare), done))
 
     def _settled_routing(self) -> tuple[Mapping[str, OperatorRouting], Utilisations]:
         """With which the next micro-batch begins."""

@@ -119,6 +119,10 @@ class MicroBatches:
         return not self._query.unfinished
 
     @property
+    def query(self) -> None:
+        """Every batch is a job of its own."""
+
+    @property
     def failure(self) -> EngineError | None:
         """Why the query has ended for good, if it has."""
         return self._supervisor.failure

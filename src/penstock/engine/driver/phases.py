@@ -16,7 +16,7 @@ import msgspec
 from penstock.engine.driver.channel import Publisher
 from penstock.engine.driver.supervisor import Supervisor
 from penstock.engine.plan.layout import Layout
-from penstock.engine.protocol.progress import Phase, Progress, ShiftState
+from penstock.engine.protocol.progress import Call, Phase, Progress, ShiftState
 from penstock.topology import ReplicaId
 
 
@@ -91,6 +91,11 @@ class Phases:
         """The last barrier was for the attempt before."""
         with self._lock:
             self._move({shift.number: ShiftState(self.current.of(shift.number).phase)})
+
+    def call(self, generation: int, checkpoint: int) -> None:
+        """A standby goes to work."""
+        with self._lock:
+            self._change(called=Call(generation, checkpoint))
 
     def pause(self, barrier: int) -> None:
         """No source sends until `resume` or `take_over`; behind what was sent goes a barrier."""

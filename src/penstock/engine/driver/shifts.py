@@ -15,6 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.engine.driver.attempts import Attempted
 from penstock.engine.driver.causes import Cause
 from penstock.engine.driver.checkpoints import Checkpoints, Round
 from penstock.engine.driver.handovers import Handovers
@@ -43,11 +46,15 @@ class DriverPort(Protocol):
     log_file: Path
     first_shift: int  # beyond all of earlier drivers
 
+    @property
+    def catches_up(self) -> bool:
+        """Whether what a fault has held up is not worked off yet."""
+
     def with_room(self, act: Callable[[], T]) -> T:
         """What it gives; a run that is carried on waits while the disk is full."""
 
-    def supervise(self, shift: int, layout: Layout, prepare: Callable[[int], None]) -> Supervisor:
-        """Who runs a shift; `prepare` is called with the generation before each start of its query."""
+    def supervise(self, of: Attempted) -> Supervisor:
+        """Who runs a shift."""
 
     def died(self, cause: Cause, died_s: float, generation: int) -> None:
         """The query of the shift at work has died, and is about to begin again, in that generation."""
@@ -130,6 +137,11 @@ class Shifts:
     def all_read(self) -> bool:
         """Whether no source will ever have another event."""
         return not self._starting and self._is_ready(self.current) and self._tally.ended(self.current.number)
+
+    @property
+    def query(self) -> StreamingQuery | None:
+        """That of the shift at work."""
+        return self.current.supervisor.running
 
     @property
     def failure(self) -> EngineError | None:
@@ -255,6 +267,7 @@ class Shifts:
             last = self.current
             try:
                 following = self._starting = self._new(layout)
+                last.supervisor.end_standby()
                 following.supervisor.start()
                 self._await_ready(following)
                 return self._relieve(last, following)
@@ -271,10 +284,21 @@ class Shifts:
         number = self.next
         self.next += 1
         supervisor = self._driver.supervise(
-            number, layout, lambda generation: self._begin_attempt(self._shifts[number], generation)
+            Attempted(
+                number,
+                layout,
+                prepare=lambda generation: self._begin_attempt(self._shifts[number], generation),
+                may_stand_by=lambda: self._may_stand_by(number),
+            )
         )
         self._shifts[number] = Shift(number, layout, supervisor)
         return self._shifts[number]
+
+    def _may_stand_by(self, number: int) -> bool:
+        """Whether the next attempt may wait beside the one at work: Spark has slots for no more than these."""
+        if self._starting is not None or self._driver.catches_up or (shift := self.to_checkpoint()) is None:
+            return False
+        return shift.number == number
 
     def _relieve(self, last: Shift, following: Shift) -> float:
         round_ = self._checkpoints.last_of(last, self._driver.ready_within_s)

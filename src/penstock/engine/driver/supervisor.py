@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.engine.driver.causes import Cause, Kind, cause_of
 from penstock.engine.driver.restarts import Death, Over, Restarts
+from penstock.engine.driver.standby import Standbys
 from penstock.engine.options import RunOptions
 from penstock.engine.plan.program import Program
 from penstock.engine.plan.queries import Query
@@ -27,7 +28,7 @@ RENEWED = Cause(Kind.RENEWED, "the driver had it begin again")
 
 
 class Supervisor:
-    """A thread that watches the query; every start is a new generation of the program."""
+    """A thread that watches the query; every attempt is a new generation of the program."""
 
     def __init__(
         self,
@@ -36,12 +37,14 @@ class Supervisor:
         options: RunOptions,
         numbers: Iterator[int] | None = None,
         checkpoints: Callable[[], int] = lambda: 0,
+        standbys: Standbys | None = None,
     ) -> None:
         self._query = query
         self._program = program
         self._numbers = numbers if numbers is not None else itertools.count()  # of generations, also of other shifts
         self._checkpoints = checkpoints  # how many have been committed by now
         self._restarts = Restarts(options.retries, options.retry_window_s, random.Random())
+        self._standbys = standbys
         self._running: StreamingQuery | None = None
         self._not_started = cause_of(None)
         self._given_up: tuple[int, Cause] | None = None  # that generation is to end, and why
@@ -72,6 +75,20 @@ class Supervisor:
             if self._running is not None:
                 with contextlib.suppress(Exception):
                     self._running.stop()
+        self.end_standby()
+
+    def end_standby(self) -> None:
+        """Have no attempt wait beside the one at work until the next look: its slots in Spark are needed."""
+        if self._standbys is not None:
+            with self._changing:
+                standby = self._standbys.take()
+            if standby is not None:
+                self._standbys.end(standby)
+
+    @property
+    def running(self) -> StreamingQuery | None:
+        """The query of the present attempt."""
+        return self._running
 
     def leave(self, generation: int) -> bool:
         """From now on leave a query that dies; False, and all stays as it is, if that generation has died."""
@@ -84,6 +101,8 @@ class Supervisor:
     def give_up(self, generation: int, cause: Cause) -> None:
         """Have that generation end, and treat it as one that died of this cause; returns at once."""
         self._given_up = generation, cause
+        if self._standbys is not None:
+            self._standbys.give_up(generation)
 
     def renew(self, between: Callable[[], None], unless: Callable[[], bool] = lambda: False) -> None:
         """End the query, call `between`, and start the next generation; it does not count as a restart.
@@ -98,8 +117,7 @@ class Supervisor:
                 with contextlib.suppress(Exception):  # it says so when a batch is cut short, which is what is wanted
                     self._running.stop()
             between()
-            self.generation = next(self._numbers)
-            self._start()
+            self._begin_again()
 
     def _watch(self) -> None:
         try:
@@ -111,6 +129,8 @@ class Supervisor:
         while not self._stopping.wait(LOOK_EVERY_S):
             with self._changing:
                 if self._running is not None and self._running.isActive and not self._end_given_up():
+                    if self._standbys is not None and self.restarting:
+                        self._standbys.look()
                     continue
                 if self._query.finishing:
                     return
@@ -165,15 +185,20 @@ class Supervisor:
         )
         if self._stopping.wait(decided.pause_s):
             return False
-        self.generation = next(self._numbers)
         self.restarts += 1
-        self._start()
+        self._begin_again()
         return True
 
-    def _start(self) -> None:
+    def _begin_again(self) -> None:
+        """Have the standby go to work, or start the next attempt."""
+        standby = self._standbys.take() if self._standbys is not None else None
+        self.generation = next(self._numbers) if standby is None else standby.generation
         self._started_s = time.monotonic()
         try:
-            self._running = self._query.start(self._program(self.generation))
+            if self._standbys is not None and standby is not None:
+                self._running = self._standbys.call(standby)
+            else:
+                self._running = self._query.start(self._program(self.generation))
         except Exception as error:
             self._not_started = cause_of(error, before="it could not be started again: ")
             self._running = None

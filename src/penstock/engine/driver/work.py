@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from pyspark.sql.streaming.query import StreamingQuery
+
 from penstock.engine.driver.causes import Cause
 from penstock.engine.plan.layout import Layout
 from penstock.engine.protocol.messages import Question, Start, StartQuery
@@ -19,6 +21,10 @@ class Work(Protocol):
     @property
     def layout(self) -> Layout:
         """Where its replicas are."""
+
+    @property
+    def query(self) -> StreamingQuery | None:
+        """What Spark runs all replicas in, if it is one query."""
 
     @property
     def failure(self) -> EngineError | None:

@@ -89,6 +89,7 @@ class Program:
     storage_uri: str = "."  # where the run keeps state and what waits for checkpoints; all workers see it
     token: str = ""  # a file that the driver has left there, and that all workers must see
     checkpoint: int = 0  # to which the first events belong
+    standby: bool = False  # it begins when it is called, as the attempt at work has died
     careful: bool = False  # replicas say what they are about to work on, as something ends their processes
     deadly: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by operator: events that did, by id
 

@@ -57,26 +57,31 @@ def is_there(spark: SparkSession) -> bool:
 
 
 def complaints_of(spark: SparkSession, query: StreamingQuery) -> list[str]:
-    """What the failed tasks of a query said: Spark's jobs of a query are grouped by its run."""
-    tracker, store = spark.sparkContext.statusTracker(), spark.sparkContext._jsc.sc().statusStore()
+    """What the failed tasks of a query said."""
+    store = spark.sparkContext._jsc.sc().statusStore()
     found: list[str] = []
-    for job in tracker.getJobIdsForGroup(str(query.runId)):
-        info = tracker.getJobInfo(job)
-        for stage in info.stageIds if info is not None else ():
-            tasks = store.taskList(stage, 0, MOST_TASKS)
-            all_ = [tasks.apply(number) for number in range(tasks.size())]
-            said = [one.errorMessage() for one in all_ if one.status() == "FAILED"]  # others were killed for these
-            found += [str(one.get()) for one in said if one.isDefined()]
+    for stage in _stages_of(spark, query):
+        tasks = store.taskList(stage, 0, MOST_TASKS)
+        all_ = [tasks.apply(number) for number in range(tasks.size())]
+        said = [one.errorMessage() for one in all_ if one.status() == "FAILED"]  # others were killed for these
+        found += [str(one.get()) for one in said if one.isDefined()]
     return found
 
 
-def executors_of(spark: SparkSession, layout: Layout) -> dict[ReplicaId, str]:
-    """The executor of every replica of the real-time query now running, from what Spark says of its tasks.
+def _stages_of(spark: SparkSession, query: StreamingQuery) -> list[int]:
+    """Spark's jobs of a query are grouped by its run."""
+    tracker = spark.sparkContext.statusTracker()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(str(query.runId))]
+    return [stage for job in jobs if job is not None for stage in job.stageIds]
+
+
+def executors_of(spark: SparkSession, query: StreamingQuery, layout: Layout) -> dict[ReplicaId, str]:
+    """The executor of every replica of a real-time query that runs, from what Spark says of its tasks.
 
     The stages of a query run at once and are numbered in the order of the levels.
     """
     context: Any = spark.sparkContext._jsc.sc()
-    running = sorted(spark.sparkContext.statusTracker().getActiveStageIds())
+    running = sorted(_stages_of(spark, query))
     if len(running) != len(layout.stages):
         return {}
     found: dict[ReplicaId, str] = {}
@@ -102,19 +107,26 @@ class RealTimeQuery:
         jvm: Any = self.spark._jvm
         self._memory = getattr(jvm, "org.apache.spark.sql.execution.streaming.sources.LowLatencyMemoryStream")
         self._strings = getattr(jvm, "org.apache.spark.sql.Encoders").STRING()
-        self._used: Path | None = None
+        self._used: list[tuple[StreamingQuery, Path]] = []
 
     def start(self, program: Program) -> StreamingQuery:
         """Start it; where events go on, replicas are told by the driver."""
-        if self._used is not None:
-            shutil.rmtree(self._used, ignore_errors=True)
-        self._used = self.folder(program.generation)
+        self._clean_up()
+        folder = self.folder(program.generation)
         stream: Any = self._memory.apply(self.spark._jsparkSession, len(program.layout.stages[0]), self._strings)
         frame = compile_program(DataFrame(stream.toDF(), self.spark), program)
         writer: Any = frame.writeStream.format("noop").outputMode("update")  # its stubs do not know realTime yet
-        writer = writer.option("checkpointLocation", self._used.as_uri())  # whatever fs.defaultFS is
+        writer = writer.option("checkpointLocation", folder.as_uri())  # whatever fs.defaultFS is
         query: StreamingQuery = writer.trigger(realTime=f"{NEVER_MS} milliseconds").start()
+        self._used.append((query, folder))
         return query
+
+    def _clean_up(self) -> None:
+        """Remove what Spark kept of those that have ended."""
+        ended = [one for one in self._used if not one[0].isActive]
+        for one in ended:
+            shutil.rmtree(one[1], ignore_errors=True)
+            self._used.remove(one)
 
     def complaints(self, query: StreamingQuery) -> list[str]:
         """What its tasks that failed said, each for itself."""

@@ -48,6 +48,13 @@ class ShiftState(msgspec.Struct, frozen=True, array_like=True):
 STARTING, OVER = ShiftState(Phase.STARTING), ShiftState(Phase.OVER)
 
 
+class Call(msgspec.Struct, frozen=True, array_like=True):
+    """The standby of that generation goes to work: its first events belong to that checkpoint."""
+
+    generation: int = 0
+    checkpoint: int = 0
+
+
 class Progress(msgspec.Struct, tag=True, frozen=True):
     """Driver to every replica: when the sources begin, how far each shift and its checkpoints are, whether it closes.
 
@@ -65,6 +72,7 @@ class Progress(msgspec.Struct, tag=True, frozen=True):
     committed: int = 0  # the last checkpoint that is on disk, with all that belongs to it
     parts: dict[str, dict[int, Any]] = {}  # of that checkpoint: what sinks have prepared, by operator and replica
     given_up: int = 0  # checkpoints up to this one that have not been committed never will be
+    called: Call = Call()  # the last standby that was
 
     def of(self, shift: int) -> ShiftState:
         """How far a shift is."""

@@ -53,7 +53,7 @@ from penstock.engine.protocol.messages import (
     frame,
     proof,
 )
-from penstock.engine.protocol.progress import Progress, not_heard
+from penstock.engine.protocol.progress import Call, Progress, not_heard
 from penstock.engine.protocol.tls import connect, received, shake_hands
 from penstock.engine.pull.post import Post
 from penstock.engine.worker.lifecycle import close_all
@@ -109,8 +109,9 @@ class Agent:
         self._retired = False
         self._roles: deque[Role] = deque(maxlen=KEPT_ROLES)
         self._answer: Answer | None = None
-        self._answered = threading.Condition()
+        self._heard = threading.Condition()
         self._waiting: Question | None = None
+        self._me: AtWork | None = None  # of a standby, which has nothing to report
         self._first_routing = threading.Event()
         self._wake, self._woken = socket.socketpair()
         self._wake.setblocking(False)
@@ -138,9 +139,14 @@ class Agent:
             if self._connection is not None:
                 _send(self._connection, at_work)
 
+    def introduce(self, me: AtWork) -> None:
+        """Have the driver know whose process this is before there is anything to report, also when it comes back."""
+        self._me = me
+        self.tell(me)
+
     def post(self) -> Post:
         """By which replicas tell each other of room; made when it is first needed, once the driver has been heard."""
-        with self._answered:
+        with self._heard:
             if self._post is None:
                 self._post = Post(self._here, self.driver.secret, self.driver.ports)
                 self.wake()
@@ -151,6 +157,27 @@ class Agent:
         self._retired = True
         if self.pid == os.getpid():
             self.wake()
+            self.wake_standby()
+
+    def wait_for_call(self, generation: int, ended: threading.Event) -> Call | None:
+        """Wait until the standby of that generation is called; None if the run ends before, or this is set."""
+
+        def over() -> bool:
+            return self._is_over or ended.is_set()
+
+        with self._heard:
+            self._heard.wait_for(lambda: over() or self.progress.called.generation == generation)
+            return None if over() else self.progress.called
+
+    def wake_standby(self) -> None:
+        """It may have been called, or never will be."""
+        with self._heard:
+            self._heard.notify_all()
+
+    @property
+    def _is_over(self) -> bool:
+        """There is nobody to come back to."""
+        return self.progress.closing or self._retired
 
     def wait_for_routing(self, timeout_s: float) -> bool:
         """Wait until the driver has been heard at least once."""
@@ -185,10 +212,10 @@ class Agent:
 
     def _ask(self, question: Question, kind: type[A]) -> A:
         """The driver's answer; asked again after every broken connection until the time is over."""
-        with self._answered:
+        with self._heard:
             self._answer, self._waiting = None, question
             self.wake()
-            self._answered.wait_for(lambda: isinstance(self._answer, kind), ANSWER_TIMEOUT_S)
+            self._heard.wait_for(lambda: isinstance(self._answer, kind), ANSWER_TIMEOUT_S)
             self._waiting = None
             answer: Any = self._answer
             if not isinstance(answer, kind):
@@ -196,7 +223,7 @@ class Agent:
             return answer
 
     def _serve(self) -> None:
-        while not (self.progress.closing or self._retired):  # after that, there is nobody to come back to
+        while not self._is_over:
             try:
                 address = self.driver.host, self.driver.port
                 with connect(address, CONNECT_S, self.driver.credential) as connection:
@@ -239,6 +266,8 @@ class Agent:
         asked: Question | None = None
         told, quiet = -1, 0
         self._take_all()  # the routing may have come along with the driver's proof
+        if self._me is not None:
+            self._say(connection, self._me)
         while not self._retired:
             waiting = self._waiting
             if waiting is not None and waiting is not asked:
@@ -295,9 +324,9 @@ class Agent:
         elif isinstance(message, Routing | Utilisations | Places | Progress):
             self._follow(message)
         elif isinstance(message, Answer):
-            with self._answered:
+            with self._heard:
                 self._answer = message
-                self._answered.notify_all()
+                self._heard.notify_all()
         elif isinstance(message, OnlineNews):
             for role in list(self._roles):
                 if role.is_for(message):
@@ -321,6 +350,7 @@ class Agent:
             if message.closing:
                 close_all()
             self._wake_roles()
+            self.wake_standby()
 
     def _wake_roles(self) -> None:
         """Owners of key groups, phases or checkpoints have changed: whoever waits for events is to look."""

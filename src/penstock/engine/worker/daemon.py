@@ -28,6 +28,7 @@ from pyspark.daemon import manager
 import penstock.engine.worker.replica
 import penstock.engine.worker.source_slot
 import penstock.engine.worker.stage
+import penstock.engine.worker.standby
 import penstock.sinks  # noqa: F401
 from penstock.engine.plan.libraries import PRELOAD
 from penstock.engine.worker.outbox import rows_of

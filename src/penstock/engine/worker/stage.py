@@ -31,6 +31,7 @@ def play(program: Program, level: int, batches: Batches) -> Iterator[Any]:
     from penstock.engine.worker.microbatch import pass_by, send_rows
     from penstock.engine.worker.replica import OperatorReplica
     from penstock.engine.worker.source_slot import SourceSlot
+    from penstock.engine.worker.standby import Waiting
 
     task = TaskContext.get()
     if task is None:
@@ -44,7 +45,14 @@ def play(program: Program, level: int, batches: Batches) -> Iterator[Any]:
     slot = program.layout.stages[level][task.partitionId()]
     if slot.operator is None:
         yield from pass_by(program, level, batches)
-    elif level == 0:
+        return
+    if program.standby:
+        waiting = Waiting(program, (slot.operator, slot.replica), batch, batches)
+        batches = waiting.batches
+        if (called := waiting.await_call()) is None:
+            return
+        program = called
+    if level == 0:
         yield from SourceSlot(program, slot.operator, slot.replica, batch).run(batches)
     else:
         yield from OperatorReplica(program, level, slot.operator, slot.replica, batch).run(batches)

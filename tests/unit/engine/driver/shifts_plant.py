@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from penstock.engine.driver.attempts import Attempted
 from penstock.engine.driver.causes import Cause, Kind
 from penstock.engine.driver.checkpoints import Checkpoints
 from penstock.engine.driver.handovers import Handovers
@@ -45,6 +46,7 @@ class Watched:
         self.cause: Cause | None = None
         self.died_s = 0.0
         self.started = self.stopped = self.died = False
+        self.standbys_ended = 0
         self.restarting = True
 
     def start(self) -> None:
@@ -53,6 +55,9 @@ class Watched:
 
     def stop(self) -> None:
         self.stopped = True
+
+    def end_standby(self) -> None:
+        self.standbys_ended += 1
 
     def die(self) -> None:
         """The query dies; it is started again, if that is what is done now."""
@@ -94,6 +99,8 @@ class Plant:
         self.folder, self.numbers = folder, itertools.count(first_generation)
         self.first_shift = first_generation  # as of a driver that finds so many starts of the query in the run's file
         self.supervisors: list[Watched] = []
+        self.attempted: list[Attempted] = []
+        self.catches_up = False
         self.deaths: list[Cause] = []
         self.recovered: list[tuple[int, int]] = []  # generations, and the record that each began from
         self.handovers = Handovers(self.routing, {}, 1.0, lambda: None)
@@ -113,9 +120,10 @@ class Plant:
 
     # ── the driver's part ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def supervise(self, shift: int, layout: Any, prepare: Callable[[int], None]) -> Any:
-        assert layout is self.layout
-        self.supervisors.append(Watched(self.numbers, prepare))
+    def supervise(self, of: Attempted) -> Any:
+        assert of.layout is self.layout
+        self.attempted.append(of)
+        self.supervisors.append(Watched(self.numbers, of.prepare))
         return self.supervisors[-1]
 
     def with_room(self, act: Callable[[], T]) -> T:

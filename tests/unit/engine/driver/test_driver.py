@@ -13,6 +13,7 @@ import pytest
 
 from penstock.common.storage import storage_at
 from penstock.control.clock import SteadyClock
+from penstock.engine.driver.attempts import Attempted
 from penstock.engine.driver.catching_up import CatchingUp
 from penstock.engine.driver.causes import Cause, Kind
 from penstock.engine.driver.channel import ControlServer
@@ -185,7 +186,7 @@ def program_of(driver: Driver, shift: int) -> Callable[[int], Program]:
     """What a shift's supervisor calls before each start of its query."""
     query: Any = SimpleNamespace()
     layout = full_layout(driver._job.topology, 1)
-    return driver.attempts.supervise(query, shift, layout, lambda _: None, lambda: 0)._program
+    return driver.attempts.supervise(query, Attempted(shift, layout, lambda _: None), lambda: 0)._program
 
 
 def test_an_attempt_that_is_late_does_not_take_the_run_s_count_back(

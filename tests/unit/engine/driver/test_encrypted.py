@@ -66,14 +66,14 @@ def test_an_agent_with_another_runs_certificate_is_let_in_by_nobody(
 
 @encrypted
 def test_who_believes_anyone_is_still_not_let_in_without_the_runs_certificate(
-    driver: Driver, caplog: pytest.LogCaptureFixture
+    driver: Driver, tools: Tools, caplog: pytest.LogCaptureFixture
 ) -> None:
     gullible = client_side(make_credential())
     gullible.verify_mode = ssl.CERT_NONE
     with gullible.wrap_socket(knocking(driver)) as stranger, contextlib.suppress(OSError):
         stranger.sendall(frame(Hello(driver.run, b"challenge")))
         hung_up_on(stranger)
-    assert "no TLS with the run's certificate: CERTIFICATE_VERIFY_FAILED" in caplog.text
+    tools.until(lambda: "no TLS with the run's certificate: CERTIFICATE_VERIFY_FAILED" in caplog.text)
 
 
 @encrypted

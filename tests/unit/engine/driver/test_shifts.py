@@ -41,6 +41,24 @@ def test_the_next_shift_begins_where_the_sources_of_the_last_have_stopped(plant:
     assert plant.record is None  # nothing is committed before the last one has finished
 
 
+def test_the_next_attempt_may_stand_by_where_nothing_else_needs_its_slots(plant: Plant) -> None:
+    first = plant.attempted[0]
+    assert first.may_stand_by()
+    plant.catches_up = True
+    assert not first.may_stand_by()  # its start would take from what is caught up with
+    plant.catches_up = False
+    taking = plant.take_over()
+    until(lambda: len(plant.supervisors) == 2 and plant.supervisors[1].started)
+    assert (plant.supervisors[0].standbys_ended, first.may_stand_by()) == (1, False)
+    plant.report(1)
+    plant.halt(0, 40)
+    assert taking.done().error is None
+    assert not plant.attempted[1].may_stand_by()  # the last one still finishes
+    plant.finish(0, 40)
+    assert plant.shifts.wait_settled(LONG_S)
+    assert (first.may_stand_by(), plant.attempted[1].may_stand_by()) == (False, True)
+
+
 def test_the_last_shift_ends_once_its_last_checkpoint_is_shown_and_its_counts_stay(plant: Plant) -> None:
     plant.report(0, sent=40, done=33)
     plant.relieve(0, 40)

@@ -1,0 +1,61 @@
+"""A run with a standby: its processes wait beside those at work, go on at once after a fault, and make room."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from penstock.engine.options import RunOptions
+from penstock.engine.run import Run
+from penstock.sinks import DatabaseSink
+from penstock.sources import TraceSource
+from penstock.topology import Topology
+from penstock.workload import constant
+from tests.waiting import LONG_S, until
+
+
+def counted(event: dict[str, Any], state: dict[str, int]) -> dict[str, Any]:
+    state["seen"] = state.get("seen", 0) + 1
+    return {"key": event["n"] % 7, "seen": state["seen"]}
+
+
+def stands_by(run: Run) -> bool:
+    """Whether all processes of another attempt are there, as the driver sees it."""
+    driver = run._at_work
+    at_work = driver.work.current.supervisor.generation  # type: ignore[attr-defined]
+    return run._server.known(at_work + 1) == driver.work.layout.tasks
+
+
+def test_the_standby_goes_on_and_makes_room_and_counts_stay_exact(tmp_path: Path) -> None:
+    topology, url = Topology("standby", pool=2), f"sqlite:///{tmp_path}/counts.db"
+    by_key = topology.operator("count", counted, inputs=topology.source("numbers"), key="key", key_groups=16)
+    topology.operator("end", DatabaseSink(url, "counts", level="latest"), inputs=by_key)
+    numbers = [{"n": n, "key": n % 7} for n in range(10_000)]
+    options = RunOptions(folder=tmp_path / "run", checkpoint_every_s=2, standby=True)
+    with Run(topology, TraceSource(constant(50.0, 900.0), numbers), options=options) as run:
+        for kill in range(2):
+            until(lambda: stands_by(run))
+            waiting = {at.pid for at in run.places().values()}
+            os.kill(run.places()["count", 0].pid, signal.SIGKILL)
+            until(lambda kill=kill: len(run.faults()) > kill and run.faults()[-1].seconds)
+            assert waiting.isdisjoint(at.pid for at in run.places().values())
+        until(lambda: stands_by(run))
+        run.lay_out_anew({"count": (0,), "end": (0, 1)})  # in the slots that the standby had
+        until(lambda: stands_by(run))
+        os.kill(run.places()["count", 0].pid, signal.SIGKILL)
+        until(lambda: len(run.faults()) > 2 and run.faults()[-1].seconds)
+        print("stood still for", [one.seconds and round(one.seconds, 2) for one in run.faults()], "s")
+        assert run.stop(LONG_S)
+        sent = run.counters().sources["numbers"]
+    seen: dict[int, list[int]] = {}
+    with closing(sqlite3.connect(tmp_path / "counts.db")) as database:
+        events = [event for (event,) in database.execute("SELECT event FROM counts")]
+    for one in map(json.loads, events):
+        seen.setdefault(one["key"], []).append(one["seen"])
+    assert sum(map(len, seen.values())) == sent
+    assert all(sorted(all_) == list(range(1, len(all_) + 1)) for all_ in seen.values())
