@@ -10,9 +10,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from penstock.engine.options import RunOptions
 from penstock.engine.run import Run
-from penstock.sinks import DatabaseSink
+from penstock.errors import EngineError
+from penstock.sinks import CollectSink, DatabaseSink
 from penstock.sources import TraceSource
 from penstock.topology import Topology
 from penstock.workload import constant
@@ -59,3 +62,24 @@ def test_the_standby_goes_on_and_makes_room_and_counts_stay_exact(tmp_path: Path
         seen.setdefault(one["key"], []).append(one["seen"])
     assert sum(map(len, seen.values())) == sent
     assert all(sorted(all_) == list(range(1, len(all_) + 1)) for all_ in seen.values())
+
+
+def test_an_operators_error_is_not_taken_for_a_process_that_was_ended(tmp_path: Path, collected_in: Path) -> None:
+    """Its process ends, too, and Spark, who knows why, is heard later."""
+    flag = tmp_path / "flag"
+
+    def refuse(event: dict[str, Any]) -> dict[str, Any]:
+        if flag.exists():
+            raise ValueError("no such number")
+        return event
+
+    topology = Topology("failing", pool=2)
+    first = topology.operator("first", refuse, inputs=topology.source("numbers"))
+    topology.operator("end", CollectSink(collected_in), inputs=first)
+    options = RunOptions(retries=0, standby=True)
+    run = Run(topology, TraceSource(constant(50.0, 900.0), [{}]), options=options).start()
+    until(lambda: stands_by(run))
+    flag.touch()
+    until(lambda: run.failure)
+    with pytest.raises(EngineError, match=r"the query died: operator 'first'.*ValueError: no such number"):
+        run.stop()

@@ -78,6 +78,7 @@ class ControlServer:
         self._connections: set[asyncio.StreamWriter] = set()
         self._writers: dict[asyncio.StreamWriter, int] = {}  # those let in, and the last poll each has answered
         self._at_work: dict[asyncio.StreamWriter, AtWork] = {}  # what each has said last
+        self._failing = 0  # the last attempt of which a replica was about to fail
         self._latest: dict[type[Notice], Notice] = {}
         self._polls, self._polling = 0, threading.Lock()
         self._port = 0
@@ -127,6 +128,10 @@ class ControlServer:
     def known(self, generation: int) -> int:
         """How many connected processes have said that they are of that attempt."""
         return sum(one.generation == generation for one in list(self._at_work.values()))
+
+    def fails(self, generation: int) -> bool:
+        """Whether a replica of that attempt has been about to fail: whoever is lost then is a consequence."""
+        return self._failing == generation
 
     def cut(self, paused: bool) -> None:
         """Break all connections and refuse new ones until called with False: a fault, for tests."""
@@ -266,6 +271,7 @@ class ControlServer:
             self._know(writer, message.reports)
         elif isinstance(message, AtWork):
             self._at_work[writer] = message
+            self._failing = max(self._failing, message.generation * message.fails)
         elif isinstance(message, Question):
             writer.write(frame(self._listener.answer(message)))
 
@@ -274,7 +280,7 @@ class ControlServer:
         for one in reports[:1]:
             last = self._at_work.get(writer)
             if last is None or last.generation < one.generation:
-                self._at_work[writer] = AtWork(one.generation, one.operator, one.replica, None)
+                self._at_work[writer] = AtWork(one.generation, one.operator, one.replica)
 
 
 async def _receive(reader: asyncio.StreamReader, limit: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -48,6 +49,7 @@ from penstock.engine.protocol.messages import (
 )
 from penstock.engine.protocol.progress import shift_of
 from penstock.engine.run_file import KeptFile, RunFile
+from penstock.infra.processes import process_mark
 from penstock.metrics.counters import CheckpointStatus, RunCounters
 
 LOCALHOST = "127.0.0.1"
@@ -83,7 +85,9 @@ class Driver:
         self._catching_up = CatchingUp(whole, self._caught_up, self.checkpoints.soon)
         self.ready_within_s, self.log_file = job.options.start_timeout_s, job.folder / "spark.log"
         self.work: Work = self._shifts() if job.options.realtime else self._microbatches()
-        self.attempts.address = self._listen(server, _host_of(job.spark))
+        host = _host_of(job.spark)
+        self._here = is_loopback(host) and process_mark(os.getpid()) is not None  # who has ended can be seen
+        self.attempts.address = self._listen(server, host)
 
     def _listen(self, server: ControlServer, host: str) -> DriverAddress:
         options = self._job.options
@@ -176,8 +180,11 @@ class Driver:
         return self._exchange.enter(reports)
 
     def lost(self, last: AtWork) -> None:
-        """A process is gone; this is the last that is known of what it did."""
+        """A process is gone, or its connection; this is the last that is known of what it did."""
         self.attempts.suspects.lost(last)
+        pid = self._tally.process_of((last.operator, last.replica)) if self._here else None
+        if pid is not None and not self._server.fails(last.generation):
+            self.work.suspect(last.generation, pid, f"the process of {last.operator}/{last.replica} has ended")
 
     def fell_silent(self, last: AtWork, silent_s: float) -> None:
         """A process has said nothing for so long: its attempt ends, and what it may do later counts no more."""

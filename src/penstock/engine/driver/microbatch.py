@@ -168,6 +168,9 @@ class MicroBatches:
     def give_up(self, generation: int, cause: Cause) -> None:
         """Never: processes come and go with batches."""
 
+    def suspect(self, generation: int, pid: int, said: str) -> None:
+        """Likewise."""
+
     def renew(self, between: Callable[[], None]) -> None:
         """Owners of key groups change between batches only: there is never a change to be taken back."""
 

@@ -190,6 +190,10 @@ class Shifts:
         for shift in list(self._shifts.values()):
             shift.supervisor.give_up(generation, cause)
 
+    def suspect(self, generation: int, pid: int, said: str) -> None:
+        """A process of that attempt, on this machine, may have ended."""
+        self.current.supervisor.suspect(generation, pid, said)
+
     def renew(self, between: Callable[[], None]) -> None:
         """Have the shift at work begin again from the last checkpoint; nothing runs while `between` is called."""
         self.current.supervisor.renew(between)

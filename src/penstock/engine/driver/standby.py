@@ -64,6 +64,11 @@ class Standbys:
         self._given_up = -1  # the generation that is to end
         self._not_before_s = 0.0
 
+    @property
+    def waits(self) -> bool:
+        """Whether there is one."""
+        return self._waiting is not None
+
     def look(self) -> None:
         """Make one if it is wanted; let go of one that has ended, or is to end."""
         if (one := self._waiting) is None:

@@ -9,6 +9,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -19,12 +20,24 @@ from penstock.engine.options import RunOptions
 from penstock.engine.plan.program import Program
 from penstock.engine.plan.queries import Query
 from penstock.errors import EngineError
+from penstock.infra.processes import process_mark
 
 log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 0.05
 TOLD_WITHIN_S = 1.0  # all that failed tasks say
+ENDS_WITHIN_S = 0.2  # a process whose connections are closed, if it ends
+HURRY_S = 0.002  # from look to look, meanwhile
 RENEWED = Cause(Kind.RENEWED, "the driver had it begin again")
+
+
+class Suspected(NamedTuple):
+    """A process that may have ended: of which attempt, what is to be said then, and until when that is looked at."""
+
+    generation: int
+    pid: int
+    said: str
+    until_s: float
 
 
 class Supervisor:
@@ -48,6 +61,9 @@ class Supervisor:
         self._running: StreamingQuery | None = None
         self._not_started = cause_of(None)
         self._given_up: tuple[int, Cause] | None = None  # that generation is to end, and why
+        self._suspected: Suspected | None = None
+        self._hurry = threading.Event()
+        self._ending: list[threading.Thread] = []
         self._started_s = 0.0
         self._stopping = threading.Event()
         self._changing = threading.Lock()
@@ -69,12 +85,13 @@ class Supervisor:
     def stop(self) -> None:
         """Stop watching, then the query."""
         self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(30)
+        self._hurry.set()
+        for thread in [self._thread, *self._ending]:
+            if thread.is_alive():
+                thread.join(30)
         with self._changing:  # a query that is just being renewed is stopped, too
             if self._running is not None:
-                with contextlib.suppress(Exception):
-                    self._running.stop()
+                _stop(self._running)
         self.end_standby()
 
     def end_standby(self) -> None:
@@ -104,6 +121,11 @@ class Supervisor:
         if self._standbys is not None:
             self._standbys.give_up(generation)
 
+    def suspect(self, generation: int, pid: int, said: str) -> None:
+        """A process of that attempt may have ended: if so, a standby need not wait until Spark notices."""
+        self._suspected = Suspected(generation, pid, said, time.monotonic() + ENDS_WITHIN_S)
+        self._hurry.set()
+
     def renew(self, between: Callable[[], None], unless: Callable[[], bool] = lambda: False) -> None:
         """End the query, call `between`, and start the next generation; it does not count as a restart.
 
@@ -114,8 +136,7 @@ class Supervisor:
                 return
             self.cause, self.died_s = RENEWED, time.monotonic()
             if self._running is not None:
-                with contextlib.suppress(Exception):  # it says so when a batch is cut short, which is what is wanted
-                    self._running.stop()
+                _stop(self._running)
             between()
             self._begin_again()
 
@@ -126,8 +147,12 @@ class Supervisor:
             self.failure = EngineError(f"the query can no longer be watched: {cause_of(error)}")
 
     def _keep_alive(self) -> None:
-        while not self._stopping.wait(LOOK_EVERY_S):
+        while not self._stopping.is_set():
+            self._hurry.wait(LOOK_EVERY_S if self._suspected is None else HURRY_S)
+            self._hurry.clear()
             with self._changing:
+                if self._stopping.is_set():
+                    return
                 if self._running is not None and self._running.isActive and not self._end_given_up():
                     if self._standbys is not None and self.restarting:
                         self._standbys.look()
@@ -141,11 +166,29 @@ class Supervisor:
                     return
 
     def _end_given_up(self) -> bool:
-        """End the query if it is to be given up; whether that was done."""
+        """End the query if it is to be given up, or is known to have died; whether that was done."""
+        if self._is_gone():
+            return True
         if self._running is None or self._given_up is None or self._given_up[0] != self.generation:
             return False
-        with contextlib.suppress(Exception):  # it says so when a batch is cut short, which is what is wanted
-            self._running.stop()
+        _stop(self._running)
+        return True
+
+    def _is_gone(self) -> bool:
+        """Whether a process has ended, and a standby can go on at once; Spark then ends the others behind its back."""
+        one = self._suspected
+        if one is None or self._running is None:
+            return False
+        waits = self._standbys is not None and self._standbys.waits and self.restarting
+        if not waits or one.generation != self.generation or time.monotonic() > one.until_s:
+            self._suspected = None
+            return False
+        if process_mark(one.pid) is not None:
+            return False
+        self._suspected, self._given_up = None, (one.generation, Cause(Kind.ENVIRONMENT, one.said))
+        self._ending = [one for one in self._ending if one.is_alive()]
+        self._ending.append(threading.Thread(target=_stop, args=(self._running,), daemon=True))
+        self._ending[-1].start()
         return True
 
     def _death(self) -> Death:
@@ -202,3 +245,8 @@ class Supervisor:
         except Exception as error:
             self._not_started = cause_of(error, before="it could not be started again: ")
             self._running = None
+
+
+def _stop(query: StreamingQuery) -> None:
+    with contextlib.suppress(Exception):  # it says so when a batch is cut short, which is what is wanted
+        query.stop()

@@ -168,6 +168,12 @@ class Tally:
             places = self._shifts[self.current].places
             return {key: place for key, place in places.items() if key[0] in self._topology.operators}
 
+    def process_of(self, replica: ReplicaId) -> int | None:
+        """The process in which a replica, or a slot of a source, of the current shift was last heard of."""
+        with self._lock:
+            place = self._shifts[self.current].places.get(replica)
+            return None if place is None else place.pid
+
     def heard(self, generation: int) -> set[ReplicaId]:
         """The replicas that have reported in this generation."""
         with self._lock:

@@ -76,5 +76,8 @@ class Work(Protocol):
     def give_up(self, generation: int, cause: Cause) -> None:
         """End that attempt, if it is still at work; it is started again as after any death."""
 
+    def suspect(self, generation: int, pid: int, said: str) -> None:
+        """A process of that attempt, on this machine, may have ended."""
+
     def renew(self, between: Callable[[], None]) -> None:
         """Have what is at work begin again from the last checkpoint; nothing runs while `between` is called."""

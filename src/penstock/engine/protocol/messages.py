@@ -119,12 +119,16 @@ class Reports(msgspec.Struct, tag=True, omit_defaults=True):
 
 
 class AtWork(msgspec.Struct, tag=True, frozen=True):
-    """Replica to driver: this event is worked on from now on, or none; said only after processes died several times."""
+    """Replica to driver: this event is worked on from now on, or none; said only after processes died several times.
+
+    Also what a standby says of itself, and who is about to fail, before Spark is told why.
+    """
 
     generation: int
     operator: str
     replica: int
-    event_id: str | None
+    event_id: str | None = None
+    fails: bool = False
 
 
 class StartQuery(msgspec.Struct, tag=True, frozen=True):

@@ -88,4 +88,4 @@ class _Guarded:
         try:
             yield
         finally:
-            self._teller.tell(AtWork(self._program.generation, mine.operator, mine.replica, None))
+            self._teller.tell(AtWork(self._program.generation, mine.operator, mine.replica))

@@ -28,6 +28,8 @@ def play(program: Program, level: int, batches: Batches) -> Iterator[Any]:
     """Play the part of this partition."""
     from pyspark import TaskContext
 
+    from penstock.engine.protocol.messages import AtWork
+    from penstock.engine.worker.agent import agent_for
     from penstock.engine.worker.microbatch import pass_by, send_rows
     from penstock.engine.worker.replica import OperatorReplica
     from penstock.engine.worker.source_slot import SourceSlot
@@ -52,10 +54,15 @@ def play(program: Program, level: int, batches: Batches) -> Iterator[Any]:
         if (called := waiting.await_call()) is None:
             return
         program = called
-    if level == 0:
-        yield from SourceSlot(program, slot.operator, slot.replica, batch).run(batches)
-    else:
-        yield from OperatorReplica(program, level, slot.operator, slot.replica, batch).run(batches)
+    try:
+        if level == 0:
+            yield from SourceSlot(program, slot.operator, slot.replica, batch).run(batches)
+        else:
+            yield from OperatorReplica(program, level, slot.operator, slot.replica, batch).run(batches)
+    except Exception:
+        if program.realtime:  # or else the driver takes it for one that was ended from outside
+            agent_for(program).tell(AtWork(program.generation, slot.operator, slot.replica, fails=True))
+        raise
 
 
 def _batch(program: Program) -> int:

@@ -59,7 +59,7 @@ class Waiting:
         The routing is one that the driver has published meanwhile, so checkpoints are of all replicas that are in it.
         """
         agent, program = self._agent, self._program
-        agent.introduce(AtWork(program.generation, self._name, self._replica, None))
+        agent.introduce(AtWork(program.generation, self._name, self._replica))
         self._get_ready()
         call = agent.wait_for_call(program.generation, self.batches.ended)
         if call is None:

@@ -26,9 +26,11 @@ from penstock.engine.options import RunOptions
 from penstock.engine.plan.job import Job
 from penstock.engine.plan.layout import full_layout
 from penstock.engine.plan.program import Program
-from penstock.engine.protocol.messages import AtWork, Restore, RestoreQuery, Tables, TablesQuery
+from penstock.engine.protocol.messages import AtWork, Report, Reports, Restore, RestoreQuery, Tables, TablesQuery
+from penstock.engine.protocol.progress import first_batch
 from penstock.engine.run_file import RunFile, describe, run_file
 from penstock.errors import EngineError
+from penstock.metrics.counters import ReplicaCounters
 from penstock.sinks import waiting
 from penstock.sinks.base import Recovery
 from penstock.sinks.waiting import Waiting
@@ -241,6 +243,21 @@ def test_pools_stay_as_they_are_where_that_is_wanted(dying: Driver) -> None:
     dying._catching_up = CatchingUp(None, dying._caught_up, dying.checkpoints.soon)
     dying.died(EXITED, 0.0, 6)
     assert program_of(dying, 5)(6).routing["count"].active == (0,)
+
+
+def test_a_process_that_is_lost_is_looked_at_unless_one_was_about_to_fail(dying: Driver) -> None:
+    """An operator's error ends its process, too, and Spark then ends the others: it knows why, and is asked."""
+    suspected: list[tuple[int, int, str]] = []
+    dying.work.suspect = lambda *given: suspected.append(given)  # type: ignore[method-assign]
+    dying.lost(AtWork(5, "count", 0))  # of which nothing was ever heard
+    report = Report(5, first_batch(5), "count", 0, ReplicaCounters())
+    dying._tally.current = 5
+    dying._tally.enter(Reports("host", 4711, 0, [report]), 0.0)
+    dying.lost(AtWork(5, "count", 0))
+    assert suspected == [(5, 4711, "the process of count/0 has ended")]
+    dying._server._failing = 5
+    dying.lost(AtWork(5, "count", 0))
+    assert len(suspected) == 1
 
 
 def test_deaths_that_say_nothing_make_the_next_attempt_careful_and_then_an_event_deadly(dying: Driver) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -241,3 +242,48 @@ def test_one_that_is_left_makes_no_other(world: World, supervise: Any) -> None:
     world.queries[0].kill()
     until(lambda: supervisor.died)
     assert world.programs == ["5"]
+
+
+# ── a process that has ended, and Spark has not noticed ─────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def process() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["sleep", "600"]) as one:
+        yield one
+        one.kill()
+
+
+def test_one_goes_to_work_before_spark_notices_that_a_process_has_ended(
+    world: World, supervise: Any, process: subprocess.Popen[bytes]
+) -> None:
+    supervisor = supervise()
+    until(lambda: len(world.queries) == 2)
+    process.kill()
+    supervisor.suspect(5, process.pid, "the process of count/1 has ended")
+    until(lambda: world.called == [6])
+    assert supervisor.cause == Cause(Kind.ENVIRONMENT, "the process of count/1 has ended")
+    until(lambda: world.queries[0].stopped)
+
+
+def test_a_process_that_has_only_lost_its_connection_is_no_reason(
+    world: World, supervise: Any, process: subprocess.Popen[bytes]
+) -> None:
+    supervisor = supervise()
+    until(lambda: len(world.queries) == 2)
+    supervisor.suspect(5, process.pid, "the process of count/1 has ended")
+    until(lambda: supervisor._suspected is None)
+    process.kill()
+    supervisor.suspect(4, process.pid, "of an attempt before")
+    until(lambda: supervisor._suspected is None)
+    assert (world.called, world.queries[0].isActive) == ([], True)
+
+
+def test_without_a_standby_spark_is_waited_for(world: World, supervise: Any, process: subprocess.Popen[bytes]) -> None:
+    """It says what has happened, and whether it makes sense to begin again."""
+    world.is_wanted = False
+    supervisor = supervise()
+    process.kill()
+    supervisor.suspect(5, process.pid, "the process of count/1 has ended")
+    until(lambda: supervisor._suspected is None)
+    assert (len(world.queries), world.queries[0].isActive) == (1, True)
