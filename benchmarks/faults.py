@@ -6,12 +6,12 @@
     python benchmarks/faults.py --faults 100 --seed 1 --resume          # go on where it was stopped
     python benchmarks/faults.py --faults 20 --ends sqlite:latest --plain # the same against plain Structured Streaming
 
-Real DNS queries are counted by name and by domain in rounds of ten faults, drawn by the seed: also two at once, in the
-middle of recoveries, of moves of state and of changes of the layout. `faults_checker.py` judges what the sinks hold.
-Prints one JSON object. With `--plain` the same faults, as far as there are such, also befall a plain query with a
-checkpoint (`faults_plain.py`), and what came of that is under "plain". A disk is full where the run's folder can be a
-file system of its own (as root); the clock jumps on Kafka only, as a trace is tied to the clock, and where there is a C
-compiler.
+Real DNS queries are counted by name and by domain in rounds of ten faults, every other one with a standby, drawn by the
+seed: also two at once, in the middle of recoveries, of moves of state and of changes of the layout. `faults_checker.py`
+judges what the sinks hold. Prints one JSON object. With `--plain` the same faults, as far as there are such, also
+befall a plain query with a checkpoint (`faults_plain.py`), and what came of that is under "plain". A disk is full where
+the run's folder can be a file system of its own (as root); the clock jumps on Kafka only, as a trace is tied to the
+clock, and where there is a C compiler.
 """
 
 from __future__ import annotations

@@ -89,10 +89,10 @@ class Scene:
     """A run, its driver and what it stands on; `faults_blows.Stage`."""
 
     def __init__(
-        self, folder: Path, ends: Ends, rate: float, cluster: StandaloneCluster | None, clock: Clock | None
+        self, folder: Path, ends: Ends, rate: float, on: tuple[StandaloneCluster | None, Clock | None], standby: bool
     ) -> None:
-        self.folder, self.ends, self.cluster = folder, ends, cluster
-        self.clock = clock
+        self.folder, self.ends = folder, ends
+        self.cluster, self.clock = cluster, clock = on
         self._environment = {**os.environ, **clock.environment} if clock is not None else None
         self.run_folder = folder / "run"
         self.run_folder.mkdir(exist_ok=True)
@@ -107,6 +107,7 @@ class Scene:
             level=ends.level,
             spark=spark,
             executors=SPARK_WORKERS if cluster is not None else 1,
+            standby=standby and cluster is None,  # its workers have slots for two shifts, and are killed one by one
         )
         (folder / "setup.json").write_bytes(msgspec.json.encode(setup))
         self._changing = threading.RLock()
@@ -240,7 +241,7 @@ def run_round(name: str, steps: Sequence[Step], rate: float, kept: Path, *, clus
         ends = open_ends(name, folder, events, rate)
         stack.callback(ends.close)
         clock = Clock(folder) if any(step.kind in CLOCKS for step in steps) else None
-        scene = Scene(folder, ends, rate, cluster, clock)
+        scene = Scene(folder, ends, rate, (cluster, clock), standby=seed % 2 == 1)
         watch = Watch(ends.progress, lambda: scene.driver, scene.family)
         began_s, stuck = time.time(), ""
         try:

@@ -39,6 +39,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     level: str
     spark: Mapping[str, str] = {}
     executors: int = 1
+    standby: bool = False
 
 
 def by_name(event: dict[str, Any], state: dict[str, int]) -> dict[str, Any]:
@@ -140,6 +141,7 @@ def main(path: str) -> None:
         checkpoint_timeout_s=60,
         source_slots=1 if setup.source == "events" else 2,
         executors=setup.executors,
+        standby=setup.standby,
         spark=dict(setup.spark),
     )
     results, letters = (sink_at(url, setup.level) for url in setup.sinks)
