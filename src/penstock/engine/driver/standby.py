@@ -80,8 +80,9 @@ class Standbys:
             self._end_soon(one)
 
     def give_up(self, generation: int) -> None:
-        """Have the standby of that generation end, if there is one; returns at once."""
-        self._given_up = generation
+        """Have the standby end if it is of that generation; returns at once."""
+        if (one := self._waiting) is not None and one.generation == generation:
+            self._given_up = generation
 
     def take(self) -> Standby | None:
         """The one that waits, for the next attempt; None if there is none that will do."""
