@@ -252,6 +252,13 @@ class Store:
         with self._engine.connect() as connection:
             return connection.execute(query, values).all()
 
+    def tuples(self, query: sa.Select[Any], **values: object) -> list[tuple[Any, ...]]:
+        """The same as the database has them: of ten thousand rows, those that know their names take twice as long."""
+        with self._engine.connect() as connection:
+            cursor: Any = connection.execute(query, values).cursor
+            found: list[tuple[Any, ...]] = cursor.fetchall()
+            return found
+
     def _kept(self, row: Callable[..., Row], table: sa.Table, run: str, operator: str | None = None) -> list[Row]:
         """A run's rows of a table, in order; none in a store from before there was such a table."""
         return self._read(row, _of_run(table, run, operator)) if self.has(table) else []

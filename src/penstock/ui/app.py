@@ -10,6 +10,7 @@ from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import sqlalchemy as sa
@@ -30,13 +31,15 @@ from penstock.ui.compare import side_by_side, totals_of
 from penstock.ui.decided import Lately
 from penstock.ui.guard import Guard
 from penstock.ui.moment import moment
-from penstock.ui.series import RunSeries, operator_series, replicas_over_time
+from penstock.ui.operators import operator_series, replicas_over_time
+from penstock.ui.series import RunSeries
 from penstock.ui.steer import NOT_HERE, Bridge
 
 STATIC = Path(__file__).parent / "static"
 LOOK_EVERY_S = 0.25  # for a new interval, while somebody watches
 ALIVE_EVERY_S = 15.0  # a word on a line where nothing happens, so that a viewer who has gone is noticed
 MOST_RUNS_KEPT = 8  # in memory
+_AS_IN_JAVASCRIPT = "!'()*~"  # what its encodeURIComponent leaves as it is, beside letters and digits
 NOT_LIVE = "metrics are of a run that goes on: start it with `penstock run … --ui PORT`, and ask that port\n"
 
 Seen = tuple[int | None, str | None]  # of a run: its last interval, and when it ended
@@ -63,7 +66,7 @@ class Dashboard:
         run = "/api/runs/{run}"
         routes = [
             Route("/", _file("index.html")),
-            Route("/run/{run}", _file("run.html")),
+            Route("/run/{run}", _run_page),
             Route("/compare", _file("compare.html")),
             Route("/metrics", self._metrics),
             Route("/api/runs", self._runs),
@@ -256,6 +259,13 @@ def _file(name: str) -> Callable[[Request], Any]:
         return FileResponse(STATIC / name, headers={"cache-control": "no-cache"})
 
     return page
+
+
+async def _run_page(request: Request) -> Response:
+    """The page of one run; what it is going to ask for is asked for while its scripts are still on their way."""
+    api = f"/api/runs/{quote(request.path_params['run'], safe=_AS_IN_JAVASCRIPT)}"
+    early = ", ".join(f"<{one}>; rel=preload; as=fetch; crossorigin" for one in (api, f"{api}/replicas"))
+    return FileResponse(STATIC / "run.html", headers={"cache-control": "no-cache", "link": early})
 
 
 async def _store_failed(_request: Request, error: Exception) -> Response:

@@ -112,8 +112,8 @@ class Lately:
 
     def _add_refusals(self, after: int, number: int) -> None:
         if self._store.has(schema.limits):
-            found = self._store.select(_refused(), run=self._run, after=after, until=number)
-            _add(self._refused, [((one.operator, one.told), (one.number, one.wanted, one.after)) for one in found])
+            found = self._store.tuples(_refused(), run=self._run, after=after, until=number)
+            _add(self._refused, [((row[0], row[1]), row[2:]) for row in found])
             _forget(self._refused, number - LOOKED_BACK)
 
     # ── scores ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -128,8 +128,8 @@ class Lately:
             return
         before = number - LOOKED_BACK - 1
         after = before if self._number is None else max(before, self._number - 1)
-        found = self._store.select(_scored(), run=self._run, after=after, until=number - 1)
-        _add(self._scored, [((role, policy), row) for role, policy, *row in found])
+        found = self._store.tuples(_scored(), run=self._run, after=after, until=number - 1)
+        _add(self._scored, [((row[0], row[1]), row[2:]) for row in found])
         _forget(self._scored, before)
 
     # ── late events ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -172,12 +172,12 @@ def _changed() -> sa.Select[Any]:
 
 @cache
 def _refused() -> sa.Select[Any]:
-    """Wishes that changed nothing: when, whose, what was told, what was wanted, and what there was."""
+    """Wishes that changed nothing: whose, what was told, when, what was wanted, and what there was."""
     table, made = schema.limits.c, schema.decisions.c
     both = schema.limits.join(
         schema.decisions, (table.run == made.run) & (table.number == made.number) & (table.operator == made.operator)
     )
-    query = sa.select(table.number, table.operator, table.told, table.wanted, made.after).select_from(both)
+    query = sa.select(table.operator, table.told, table.number, table.wanted, made.after).select_from(both)
     return query.where(*_between(table), made.before == made.after).order_by(table.number, table.operator)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import threading
+from array import array
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -43,12 +45,9 @@ COLUMNS = (
     "checkpoint_ms",  # how long it took
 )
 _BEFORE_ALL = -1
-_UNKNOWN = (math.nan, math.nan, math.nan)
-_NO_SCORE = (None,) * 6
-_NO_CHECKPOINT = (None, None)
-Three = tuple[
-    float, float, float
-]  # of a forecast: one interval ahead, least, most; of a backlog: held, booked, outside
+Floats = NDArray[np.float64]
+Rows = Sequence[tuple[Any, ...]]
+Three = tuple[float, float, float]  # of a forecast: one interval ahead, least, most
 
 
 class RunSeries:
@@ -58,9 +57,9 @@ class RunSeries:
         self._store = store
         self._run = run
         self._lock = threading.Lock()
-        self._numbers: list[int] = []
-        self._times_s: list[float] = []
-        self._values: dict[str, list[float]] = {name: [] for name in COLUMNS}
+        self._numbers: array[int] = array("q")
+        self._times_s: array[float] = array("d")
+        self._values: dict[str, array[float]] = {name: array("d") for name in COLUMNS}
         self._start_s = 0.0
         self._ahead: dict[int, dict[str, Three]] = {}  # what was expected of intervals that have not come, by source
 
@@ -74,10 +73,10 @@ class RunSeries:
         """What is new has a number beyond this."""
         return _BEFORE_ALL if self.last is None else self.last
 
-    def columns(self) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
+    def columns(self) -> tuple[Floats, dict[str, Floats]]:
         """All intervals as they are: when each ended, in seconds since the first began, and its values by column."""
         with self._lock:
-            return np.array(self._times_s, float), {name: np.array(one, float) for name, one in self._values.items()}
+            return np.array(self._times_s), {name: np.array(one) for name, one in self._values.items()}
 
     @property
     def start_s(self) -> float:
@@ -87,7 +86,7 @@ class RunSeries:
     def refresh(self) -> int | None:
         """Read the intervals that are new; the number of the last."""
         with self._lock:
-            found = self._store.select(_intervals(), run=self._run, after=self._after)
+            found = self._store.tuples(_intervals(), run=self._run, after=self._after)
             if found:
                 self._add(found)
             return self.last
@@ -95,8 +94,8 @@ class RunSeries:
     def overview(self, points: int = POINTS) -> dict[str, Any]:
         """All of it: for every so many intervals the mean of each column and, where there are several, the most."""
         with self._lock:
-            numbers, times_s = np.array(self._numbers, int), np.array(self._times_s, float)
-            values = {name: np.array(column, float) for name, column in self._values.items()}
+            numbers, times_s = np.array(self._numbers), np.array(self._times_s)
+            values = {name: np.array(column) for name, column in self._values.items()}
         width = max(1, -(-len(numbers) // points))
         ends = np.minimum(np.arange(width, len(numbers) + width, width), len(numbers)) - 1
         means = {name: _by(width, column, np.nanmean) for name, column in values.items()}
@@ -114,129 +113,59 @@ class RunSeries:
     def since(self, number: int | None) -> dict[str, Any]:
         """The intervals after this one, each a point; at most as many as a chart has."""
         with self._lock:
-            first = 0 if number is None else int(np.searchsorted(self._numbers, number, side="right"))
+            first = 0 if number is None else bisect_right(self._numbers, number)
             first = max(first, len(self._numbers) - POINTS)
             return {
                 "count": len(self._numbers),
-                "numbers": self._numbers[first:],
+                "numbers": self._numbers[first:].tolist(),
                 "times_s": _rounded(self._times_s[first:]),
                 "mean": {name: _rounded(column[first:]) for name, column in self._values.items()},
             }
 
-    def _add(self, found: Sequence[Any]) -> None:
-        waits, late, scores = self._waits([row.number for row in found]), self._late(), self._scores()
-        checkpoints = self._checkpoints()
-        self._expect(found[-1].number)
+    def _add(self, found: Rows) -> None:
+        numbers, ends_s, seconds, entered, left, dropped, *seen, count, mean_ms, p50_ms, p99_ms = _table(found).T
         if not self._numbers:
-            self._start_s = found[0].time_s - found[0].interval_s
-        for number, time_s, interval_s, entered, left, dropped, replicas, backlog, count, *latency_ms in found:
-            self._numbers.append(number)
-            self._times_s.append(time_s - self._start_s)
-            length_s = max(interval_s, 1e-9)
-            due = self._ahead.pop(number, None)
-            expected = _UNKNOWN if not due else tuple(map(math.fsum, zip(*due.values(), strict=True)))
-            rates = entered / length_s, left / length_s, *expected, dropped / length_s
-            late_percent = 100 * late[number] / count if number in late and count else None
-            seen = replicas, backlog, *waits.get(number, _UNKNOWN), *latency_ms, late_percent
-            values = (*rates, *seen, *scores.get(number, _NO_SCORE), *checkpoints.get(number, _NO_CHECKPOINT))
-            for column, value in zip(self._values.values(), values, strict=True):
-                column.append(math.nan if value is None else value)
+            self._start_s = float(ends_s[0] - seconds[0])
+        length_s = np.maximum(seconds, 1e-9)
+        expected = self._due(numbers)
+        late = self._of(numbers, schema.lateness, _late_events(), 1)[0]
+        late_percent = 100 * late / np.where(count > 0, count, np.nan)
+        rates = entered / length_s, left / length_s, *expected, dropped / length_s
+        scores = self._of(numbers, schema.scores, _scored(), 6)
+        checkpoints = self._of(numbers, schema.checkpoints, _checkpoints(), 2)
+        waits = self._waits(numbers)
+        columns = (*rates, *seen, *waits, mean_ms, p50_ms, p99_ms, late_percent, *scores, *checkpoints)
+        for column, values in zip(self._values.values(), columns, strict=True):
+            column.frombytes(values.tobytes())
+        self._times_s.frombytes((ends_s - self._start_s).tobytes())
+        self._numbers.extend(row[0] for row in found)
 
-    def _waits(self, numbers: Sequence[int]) -> dict[int, Three]:
+    def _of(self, numbers: Floats, table: sa.Table, query: sa.Select[Any], width: int) -> Floats:
+        """What a table has of the new intervals."""
+        found = self._store.tuples(query, run=self._run, after=self._after) if self._store.has(table) else []
+        return _placed(numbers, found, width)
+
+    def _waits(self, numbers: Floats) -> Floats:
         """Where the backlog of all operators waited; of very many intervals, at the end of as many as are shown."""
         if not self._store.has(schema.waiting):
-            return {}
-        numbers = numbers[:: -max(1, -(-len(numbers) // POINTS))]
-        found = self._store.select(_waiting(), run=self._run, numbers=numbers)
-        known = {number: (int(held), int(booked), int(outside)) for number, held, booked, outside in found}
-        return {number: known.get(number, (0.0, 0.0, 0.0)) for number in numbers}
+            return np.full((3, len(numbers)), np.nan)
+        step = max(1, -(-len(numbers) // POINTS))
+        chosen = numbers[::-step].astype(int).tolist()
+        found = _placed(numbers, self._store.tuples(_waiting(), run=self._run, numbers=chosen), 3)
+        found[:, ::-step] = np.nan_to_num(found[:, ::-step])  # nothing waited
+        return found
 
-    def _late(self) -> dict[int, int]:
-        """How many events were late, by interval, in those that are new."""
-        if not self._store.has(schema.lateness):
-            return {}
-        found = self._store.select(_late_events(), run=self._run, after=self._after)
-        return {row.number: row.late for row in found}
-
-    def _scores(self) -> dict[int, tuple[float | None, ...]]:
-        """How what was decided for an interval turned out in it, of those that are new."""
-        if not self._store.has(schema.scores):
-            return {}
-        found = self._store.select(_scored(), run=self._run, after=self._after - 1)  # known one interval later
-        return {number + 1: tuple(values) for number, *values in found}
-
-    def _checkpoints(self) -> dict[int, tuple[float | None, ...]]:
-        """How old the last checkpoint was, and how long it took, of intervals that are new."""
-        if not self._store.has(schema.checkpoints):
-            return {}
-        found = self._store.select(_checkpoints(), run=self._run, after=self._after)
-        return {number: tuple(values) for number, *values in found}
-
-    def _expect(self, last: int) -> None:
-        """Note what forecasts made since then expect of sources, up to this interval's."""
-        for number, series, nearest, low, high in self._store.select(
-            _expected(), run=self._run, after=self._after, until=last
-        ):
+    def _due(self, numbers: Floats) -> Floats:
+        """What was expected of the new intervals: one interval ahead, least and most, of all sources."""
+        until = int(numbers[-1])
+        query = self._store.tuples(_expected(), run=self._run, after=self._after, until=until)
+        for number, series, nearest, low, high in query:
             known = self._ahead.setdefault(number, {})
             _, least, most = known.get(series, (math.nan, math.inf, -math.inf))
             known[series] = (math.nan if nearest is None else nearest, min(least, low), max(most, high))
-
-
-def operator_series(store: Store, run: str, operator: str, points: int = POINTS) -> dict[str, Any]:
-    """One operator over time, by its numbers: the mean of rates and busy share, the most of the others."""
-    table, times = schema.operators.c, schema.intervals.c
-    width, first = _width(store, run, points)
-    length = sa.func.sum(times.interval_s)
-    query = (
-        sa.select(
-            sa.func.max(table.number).label("number"),
-            (sa.func.sum(table.received) / length).label("received"),
-            (sa.func.sum(table.processed) / length).label("processed"),
-            sa.func.max(table.replicas).label("replicas"),
-            sa.func.max(table.pool).label("pool"),
-            sa.func.max(table.backlog).label("backlog"),
-            sa.func.avg(table.busy_share).label("busy_share"),
-            sa.func.max(table.execution_time_s * 1000).label("execution_ms"),
-        )
-        .join_from(schema.operators, schema.intervals, (times.run == table.run) & (times.number == table.number))
-        .where(table.run == run, table.operator == operator)
-        .group_by((table.number - first) // width)
-        .order_by(sa.func.max(table.number))
-    )
-    found = store.select(query)
-    names = ("number", "received", "processed", "replicas", "pool", "backlog", "busy_share", "execution_ms")
-    return {name: [getattr(row, name) for row in found] for name in names}
-
-
-def replicas_over_time(store: Store, run: str, points: int = POINTS // 2) -> dict[str, Any]:
-    """The replicas of every operator at the end of every so many intervals, and of the last, by their numbers."""
-    table = schema.operators.c
-    numbers = _chosen(store, run, points)
-    query = sa.select(table.number, table.operator, table.replicas).where(table.run == run, table.number.in_(numbers))
-    found = store.select(query)
-    places = {number: place for place, number in enumerate(numbers)}
-    replicas: dict[str, list[int | None]] = {name: [None] * len(numbers) for _, name, _ in found}
-    for number, name, active in found:
-        replicas[name][places[number]] = active
-    return {"numbers": numbers, "replicas": replicas}
-
-
-def _chosen(store: Store, run: str, points: int) -> list[int]:
-    """The numbers of so many intervals, evenly spread, with the last."""
-    table = schema.intervals.c
-    query = sa.select(table.number).where(table.run == run).order_by(table.number.desc())
-    numbers = [row.number for row in store.select(query)]
-    return numbers[:: max(1, -(-len(numbers) // points))][::-1]
-
-
-def _width(store: Store, run: str, points: int) -> tuple[int, int]:
-    """How many numbers go into one of so many points, and the first number."""
-    table = schema.intervals.c
-    bounds = sa.select(sa.func.min(table.number).label("first"), sa.func.max(table.number).label("last"))
-    found = store.select(bounds.where(table.run == run))[0]
-    if found.first is None:
-        return 1, 0
-    return max(1, -(-(found.last - found.first + 1) // points)), found.first
+        due = [number for number in self._ahead if number <= until]
+        sums = [(number, *map(math.fsum, zip(*self._ahead.pop(number).values(), strict=True))) for number in due]
+        return _placed(numbers, sums, 3)
 
 
 # Made once: to put a query together takes longer than to ask it.
@@ -275,8 +204,10 @@ def _scored() -> sa.Select[Any]:
     table = schema.scores.c
     errors = 100 * table.forecast_error, 100 * table.naive_error
     late = [sa.case((one > 0, one), (one <= 0, 0.0)) for one in _avoided_and_caused()]
-    query = sa.select(table.number, table.too_many, table.too_few, *late, *errors)
-    return query.where(*_new(table), table.role == DECIDES)
+    turned_out = table.number + 1
+    query = sa.select(turned_out, table.too_many, table.too_few, *late, *errors)
+    new = table.run == sa.bindparam("run"), table.number > sa.bindparam("after") - 1
+    return query.where(*new, table.role == DECIDES)
 
 
 def _avoided_and_caused() -> tuple[Any, Any]:
@@ -306,7 +237,23 @@ def _expected() -> sa.Select[Any]:
     )
 
 
-def _by(width: int, column: NDArray[np.float64], how: Any) -> NDArray[np.float64]:
+def _table(rows: Rows) -> Floats:
+    """Rows of numbers; NaN for what is not known."""
+    return np.array(rows, float)
+
+
+def _placed(numbers: Floats, rows: Rows, width: int) -> Floats:
+    """What rows, each of an interval, have of these, in columns; NaN where there is none. Its number comes first."""
+    found = np.full((width, len(numbers)), np.nan)
+    if rows:
+        of, values = np.split(_table(rows).T, [1])
+        places = np.minimum(np.searchsorted(numbers, of[0]), len(numbers) - 1)
+        mine = numbers[places] == of[0]
+        found[:, places[mine]] = values[:, mine]
+    return found
+
+
+def _by(width: int, column: Floats, how: Any) -> Floats:
     """A column in groups of `width` values; NaN where a group has none."""
     rows = np.pad(column, (0, -len(column) % width), constant_values=np.nan).reshape(-1, width)
     found = np.full(len(rows), np.nan)
@@ -316,6 +263,8 @@ def _by(width: int, column: NDArray[np.float64], how: Any) -> NDArray[np.float64
     return found
 
 
-def _rounded(values: Sequence[float] | NDArray[np.float64]) -> list[float | None]:
+def _rounded(values: Floats | array[float]) -> list[float | None]:
     """To a hundredth of a unit at most: it is for the eye; None for what is not known."""
-    return [round(value, 2) if math.isfinite(value) else None for value in map(float, values)]
+    rounded = np.round(np.asarray(values, float), 2)
+    found: list[float | None] = np.where(np.isfinite(rounded), rounded, None).tolist()  # type: ignore[call-overload]
+    return found

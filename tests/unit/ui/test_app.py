@@ -7,7 +7,6 @@ import http.client
 import json
 import socket
 import threading
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -19,6 +18,7 @@ import pytest
 
 from penstock.metrics.rows import SteeringRow
 from penstock.metrics.store import Store
+from penstock.ui.app import LOOK_EVERY_S, Dashboard, Seen
 from penstock.ui.listen import Listen
 from penstock.ui.moment import moment
 from penstock.ui.server import serving
@@ -121,6 +121,14 @@ def test_one_operator_and_all_replicas_over_time(url: str) -> None:
     assert replicas == {"numbers": [1, 2, 3], "replicas": {"count": [1, 2, 3], "split": [1, 2, 3]}}
 
 
+def test_what_the_page_will_ask_for_is_asked_for_while_its_scripts_load(url: str) -> None:
+    """Under the names that its scripts ask for; a name is not a way to say more in a header."""
+    _, _, headers = answer(f"{url}run/a%20b%3E,'%C3%A9")
+    api = "/api/runs/a%20b%3E%2C'%C3%A9"
+    early = [f"<{one}>; rel=preload; as=fetch; crossorigin" for one in (api, f"{api}/replicas")]
+    assert headers["link"] == ", ".join(early)
+
+
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
@@ -187,16 +195,26 @@ def test_a_moment_is_made_once_for_all_who_watch(
     assert made == [3, 4]
 
 
-def test_a_new_interval_reaches_the_page_within_a_second(url: str, store: Store, make: Make) -> None:
-    """From when it is in the store to when the page has all of it; the best of five, as the machine may be busy."""
-    took_s = []
+def test_a_new_interval_reaches_the_page_within_a_second(
+    url: str, store: Store, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look that begins when it is there finds it, and there are several a second; machines may be busy."""
+    assert 2 * LOOK_EVERY_S < 1.0
+    seen: list[int | None] = []  # by looks; None while one goes on
+    look = Dashboard._look
+
+    def noted(dashboard: Dashboard, name: str) -> Seen:
+        seen.append(None)
+        seen[-1], ended = look(dashboard, name)
+        return seen[-1], ended
+
+    monkeypatch.setattr(Dashboard, "_look", noted)
     with feed(url, 3) as live:
         for number in range(4, 9):
             store.write(RUN, make(number))
-            written_s = time.monotonic()
+            begun = len(seen)
             assert event(live)[1]["moment"]["number"] == number
-            took_s.append(time.monotonic() - written_s)
-    assert min(took_s) < 1.0
+            assert all(one in (None, number) for one in seen[begun:])
 
 
 def test_a_viewer_that_reads_nothing_keeps_nobody_waiting(url: str, store: Store, make: Make) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from penstock.metrics.store import Store
-from penstock.ui.series import POINTS, RunSeries, operator_series, replicas_over_time
+from penstock.ui.operators import operator_series, replicas_over_time
+from penstock.ui.series import POINTS, RunSeries
 
 from .conftest import RUN, Make
 

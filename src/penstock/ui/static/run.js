@@ -126,7 +126,6 @@ function show(moment) {
   byId("note").textContent = moment.interval.note;
   byId("note").hidden = !moment.interval.note;
   inForce(moment.steering.in_force);
-  page.chosen ??= worst(moment);
   tiles(moment);
   draw(byId("graph"), moment, page.chosen, choose);
   tables(moment);
@@ -187,6 +186,10 @@ async function choose(operator) {
   page.chosen = operator;
   draw(byId("graph"), page.moment, page.chosen, choose);
   showAll(operatorNow());
+  await overTime(operator);
+}
+
+async function overTime(operator) {
   try {
     page.operator = { name: operator, ...(await read(`${path}/operators/${encodeURIComponent(operator)}`)) };
     showAll(operatorNow());
@@ -318,10 +321,11 @@ async function begin() {
   slider.min = found.series.first;
   slider.max = numbers.at(-1);
   const replicas = read(`${path}/replicas`); // comes while the rest is drawn
+  page.chosen ??= worst(found.moment);
+  const over = page.chosen && overTime(page.chosen);
   if (page.following || !page.moment) show(found.moment);
-  const chosen = page.chosen && choose(page.chosen);
   strips.show(await replicas, inOrder(found.moment));
-  await chosen;
+  await over;
 }
 
 try {
