@@ -91,6 +91,8 @@ def check(context: typer.Context, file: Place = None) -> None:
     """Say whether the file is right; if not, what is wrong with it, and where."""
     with clear_errors():
         found = read_config(_there(file), _commands(context))
+        for name, options in found.commands.items():
+            _check_words(f"{found.path}: [{name}]", options)
         told = ", ".join(f"{name} ({len(options)})" for name, options in found.commands.items()) or "nothing"
         console.print(f"{found.path}: right; has options of {told}", highlight=False, soft_wrap=True)
 
@@ -106,6 +108,21 @@ def show(context: typer.Context, file: Place = None) -> None:
             for key, parameter, value in _all(commands.get(name), given):
                 shown = "" if value is None or "UNSET" in repr(value) else _masked(value)
                 typer.echo(f"{'*' if parameter in given else ' '} {key} = {shown}")
+
+
+def _check_words(place: str, options: Mapping[str, Any]) -> None:
+    """Whether calendar, policies and forecaster are known; what depends on the topology the command itself says."""
+    from penstock.forecast.registry import FORECASTERS  # these take their time to load
+    from penstock.policy.guards.calendar import parse_calendar
+    from penstock.policy.registry import POLICIES
+
+    try:
+        parse_calendar(options.get("calendar"))
+        for key in ("policy", "shadow", "canary", "forecaster"):
+            known = FORECASTERS.names if key == "forecaster" else POLICIES.names
+            one_of(key, str(options.get(key) or "none").partition(":")[0].strip(), ["none", *known])
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from error
 
 
 def _all(command: Any | None, given: Mapping[str, Any]) -> list[tuple[str, str, Any]]:

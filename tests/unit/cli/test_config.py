@@ -118,6 +118,24 @@ def test_check_and_show() -> None:
     assert not [line for line in shown if "sea" in line]
 
 
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("calendar = ['freeze daily 08:00-09:00 Europe/Berlni']", "'Europe/Berlni'"),
+        ("policy = 'pspss:use_forecast'", "policy: no such name 'pspss'"),
+        ("canary = 'penstok:minutes=5'", "did you mean 'penstock'?"),
+        ("shadow = 'cbaa:12'", "did you mean 'cba'?"),
+        ("forecaster = 'driftt:5'", "did you mean 'drift'?"),
+    ],
+)
+def test_check_looks_at_words_too(line: str, sentence: str) -> None:
+    """A calendar with a misspelt city was right until the night on which the run was started again."""
+    write(f"[run]\n{line}\n")
+    done = penstock("config", "check")
+    told = " ".join(done.output.split())
+    assert (done.exit_code, "penstock.toml: [run]: " in told, sentence in told) == (2, True, True), told
+
+
 def test_what_attach_takes_is_checked_and_shown_too() -> None:
     write("[attach]\nexecutors = '1..4'\nlate = 0.02\n")
     assert penstock("config", "check").output == "penstock.toml: right; has options of attach (2)\n"
