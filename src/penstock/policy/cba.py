@@ -50,6 +50,7 @@ keeps 5 through the dip (saves 6,200)')
         checked_price("move", self.move)
         self._prices = Prices(replica=self.replica, up=self.up, down=self.down, route=self.route)
         self._level = self._prices.level(self.lateness)
+        improved([1], 1, self._prices)  # loads and compiles now: the loop that asks for the first plan has no time to
 
     @property
     def level(self) -> float | None:

@@ -55,7 +55,8 @@ class Optimal(Ahead):
         whole(f"policy '{self.name}'", "delay", self.delay, least=0)
         checked_price("move", self.move)
         self._prices = Prices(replica=self.replica, up=self.up, down=self.down, route=self.route)
-        self._limits(most=None)  # checked now, not when the first plan is made
+        # Checked, loaded and compiled now: the loop that asks for the first plan has no time to.
+        optimal([1, 1], 1, self._prices, self._limits(most=None))
 
     def draft(self, need: Need, start: int) -> Draft:
         """The optimum within the pool, beside a timetable that follows the need."""

@@ -72,8 +72,19 @@ def test_operators_with_bad_numbers_keep_what_they_have(spec, seen, forecast):
         assert name not in plan.timetables
 
 
-def test_numba_is_loaded_only_when_a_timetable_is_planned():
+def test_numba_is_loaded_only_for_a_policy_that_plans_with_it():
     """It takes longer to load than all of the command line."""
     command = "import sys, penstock.policy.registry; print('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("spec", "kernel"), [("cba", "improve"), ("optimal", "cheapest"), ("optimal:lateness=9000", "cheapest_owing")]
+)
+def test_a_policy_is_ready_for_its_first_plan_once_it_is_made(spec, kernel):
+    """`ctl shadow RUN cba:12` kept the loop of a run for six seconds, at the first plan, and intervals were missed."""
+    command = f"from penstock.policy.registry import make_policy; make_policy({spec!r}); "
+    command += f"import penstock.policy.planning.kernels as kernels; print(len(kernels.{kernel}.signatures))"
+    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"
