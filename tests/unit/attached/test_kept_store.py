@@ -14,7 +14,8 @@ from penstock.cli.main import app
 from penstock.metrics.rows import PromiseRow
 from penstock.metrics.store import Store
 from penstock.ui.moment import moment
-from penstock.ui.series import RunSeries, operator_series, replicas_over_time
+from penstock.ui.operators import operator_series, replicas_over_time
+from penstock.ui.series import RunSeries
 from tests.unit.attached.stores import kept_store
 
 

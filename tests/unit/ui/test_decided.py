@@ -17,7 +17,8 @@ from penstock.simulator import Scenario, compare
 from penstock.ui.compare import totals_of
 from penstock.ui.decided import LOOKED_BACK, Lately
 from penstock.ui.moment import latency_s, moment
-from penstock.ui.series import RunSeries, operator_series, replicas_over_time
+from penstock.ui.operators import operator_series, replicas_over_time
+from penstock.ui.series import RunSeries
 from penstock.workload import Trace
 
 from .conftest import RUN, Make, operator

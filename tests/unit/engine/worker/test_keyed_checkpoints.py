@@ -52,7 +52,7 @@ def test_the_state_is_that_of_the_barrier_though_events_go_on(world: World, monk
     monkeypatch.setattr(keyed_replica.KeyedReplica, "_make_part", noted)
     left = world.run(of(0, 1, 2, 3), [barrier(7), of(3, 3, 2)], world.awaits(7))
     assert counts(left) == [1, 1, 1, 1, 2, 3, 2]
-    assert made == [0, 3, 2, 1]
+    assert made in ([0, 3, 2, 1], [0, 3, 1, 2])  # on a busy machine one more is encoded between the events
     world.restart(world.done(7))
     assert counts(world.run(of(0, 1, 2, 3), generation=1)) == [2, 2, 2, 2]
 
