@@ -8,6 +8,8 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any, TypeVar
 
+from threadpoolctl import threadpool_limits
+
 from penstock.common.checks import whole
 
 Task = TypeVar("Task")
@@ -23,7 +25,8 @@ def done(work: Callable[[Task], Result], tasks: Sequence[Task], jobs: int = 1) -
     """Each task with what came of it, as they end; with one job in this process, in their order.
 
     With several, the first tasks begin first, so that long ones should come first. Task, work and result are pickled,
-    and a program that is no module needs the usual `if __name__ == "__main__"`.
+    and a program that is no module needs the usual `if __name__ == "__main__"`. Each process does linear algebra in one
+    thread: the cores have enough to do, and threads that wait for each other in small matrices keep them busy.
 
     >>> list(done(abs, [-3, 2]))
     [(-3, 3), (2, 2)]
@@ -33,13 +36,18 @@ def done(work: Callable[[Task], Result], tasks: Sequence[Task], jobs: int = 1) -
         for task in tasks:
             yield task, work(task)
         return
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_in_one_thread) as pool:
         begun = {pool.submit(work, task): task for task in tasks}
         try:
             for future in as_completed(begun):
                 yield begun[future], future.result()
         finally:  # whoever stops listening, or fails, wants no more of it
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _in_one_thread() -> None:
+    threadpool_limits(1)  # of numpy, which the package of this module has loaded
 
 
 _MADE: dict[Hashable, Any] = {}

@@ -94,6 +94,11 @@ class SimulatedOperator:
         return int(self._queue.size[1])
 
     @property
+    def balances(self) -> bool:
+        """Whether its senders look at how used its replicas are."""
+        return self._kind == LOAD_BALANCING
+
+    @property
     def dropped(self) -> int:
         """Events it dropped so far."""
         return int(self._replicas.dropped.sum())
@@ -259,7 +264,7 @@ class SimulatedOperator:
 
     def _publish(self, rows: Iterable[int] | None = None) -> None:
         """Tell these senders how used the replicas are, or all."""
-        if self._kind != LOAD_BALANCING:
+        if not self.balances:
             return
         chosen = np.arange(len(self._seats)) if rows is None else np.array(list(rows), np.int64)
         count = int(self._routes.length[0])

@@ -194,6 +194,11 @@ class SimulatedPlant:
                 at = [[self._regions.get(one, 0) for one in several] for several in (operator.sending(), pools)]
                 operator.place(delay_s[np.ix_(*at)])
 
+    @property
+    def balanced(self) -> tuple[str, ...]:
+        """The operators with the load-balancing grouping: nobody looks at how used the replicas of others are."""
+        return tuple(name for name, one in self.operators.items() if one.balances)
+
     def publish_utilisation(self, utilisation: Mapping[str, Utilisation]) -> None:
         """Tell all senders how used the replicas are."""
         for name, used in utilisation.items():
