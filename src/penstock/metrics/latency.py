@@ -56,17 +56,20 @@ class LatencyHistogram(msgspec.Struct):
 
     def merge(self, other: LatencyHistogram) -> None:
         """Add all events of another histogram."""
-        for bucket, count in other.buckets.items():
-            self.buckets[bucket] = self.buckets.get(bucket, 0) + count
+        if not self.buckets:
+            self.buckets = dict(other.buckets)
+        else:
+            for bucket, count in other.buckets.items():
+                self.buckets[bucket] = self.buckets.get(bucket, 0) + count
         self.count += other.count
         self.total_ms += other.total_ms
         self.max_ms = max(self.max_ms, other.max_ms)
 
     def since(self, earlier: LatencyHistogram) -> LatencyHistogram:
         """What came after `earlier`, an older state of the same histogram (the maximum is the overall one)."""
-        buckets = {b: n - earlier.buckets.get(b, 0) for b, n in self.buckets.items()}
+        before = earlier.buckets
         return LatencyHistogram(
-            {b: n for b, n in buckets.items() if n > 0},
+            {b: grown for b, n in self.buckets.items() if (grown := n - before.get(b, 0)) > 0},
             max(self.count - earlier.count, 0),
             max(self.total_ms - earlier.total_ms, 0.0),
             self.max_ms,

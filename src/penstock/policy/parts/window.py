@@ -49,7 +49,7 @@ def merged(snapshots: Sequence[Snapshot]) -> Snapshot:
 
 def _merged_load(last: OperatorLoad, snapshots: Sequence[Snapshot], length_s: float) -> OperatorLoad:
     received = dict.fromkeys(last.received_by, 0)
-    busy_s: dict[int, float] = {}
+    busy_s = dict.fromkeys(last.busy_share, 0.0)
     processed, cpu_s = 0, 0.0
     for one in snapshots:
         load = one.operators.get(last.name)
@@ -60,7 +60,8 @@ def _merged_load(last: OperatorLoad, snapshots: Sequence[Snapshot], length_s: fl
         for sender, count in load.received_by.items():
             received[sender] = received.get(sender, 0) + count
         for replica, share in load.busy_share.items():
-            busy_s[replica] = busy_s.get(replica, 0.0) + share * one.interval_s
+            if share:  # of a wide pool most do nothing
+                busy_s[replica] = busy_s.get(replica, 0.0) + share * one.interval_s
     busy_share = {replica: spent_s / length_s for replica, spent_s in busy_s.items()} if length_s > 0 else {}
     cpu_share = cpu_s / length_s if length_s > 0 else 0.0
     return replace(last, received_by=received, processed=processed, busy_share=busy_share, cpu_share=cpu_share)
