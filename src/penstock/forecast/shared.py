@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.forecast.base import Forecaster, HasQuantiles, Rates
@@ -45,25 +44,26 @@ class SharedForecasts:
         if key not in self._ways:
             self._ways[key] = _Way(make(), self._expected)
         way = self._ways[key]
-        kind = _FollowsQuantiles if isinstance(way.forecaster, HasQuantiles) else _Follows
+        kind = _FollowsQuantiles if way.knows_quantiles else _Follows
         return kind(way, make)
 
 
-@dataclass(slots=True)
 class _Way:
     """One forecaster, the rates that it has learnt, and what it said after how many of them."""
 
-    forecaster: Forecaster
-    expected: Sequence[tuple[int, float]]
-    rates: list[float] = field(default_factory=list)
-    said: dict[tuple[int, Hashable], Any] = field(default_factory=dict)
+    def __init__(self, forecaster: Forecaster, expected: Sequence[tuple[int, float]]) -> None:
+        self.forecaster = forecaster
+        self.knows_quantiles = isinstance(forecaster, HasQuantiles)
+        self.rates: list[float] = []
+        self.said: dict[tuple[int, Hashable], Any] = {}
+        self._expected = [_mean(horizon) for horizon, _ in expected]
+        if self.knows_quantiles:
+            self._expected += [_quantiles(horizon, [level]) for horizon, level in expected if level]
 
     def learn(self, rate: float) -> None:
         """Go on, once all has been said that somebody may want to know here."""
-        for horizon, level in self.expected if self.rates else ():
-            self.say(*_mean(horizon))
-            if level and isinstance(self.forecaster, HasQuantiles):
-                self.say(*_quantiles(horizon, [level]))
+        for question in self._expected if self.rates else ():
+            self.say(*question)
         self.forecaster.learn(rate)
         self.rates.append(rate)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from penstock.forecast.base import Rates
@@ -47,8 +49,14 @@ def _mean(rates: Rates, rows: int) -> float:
     if len(rates) < rows:
         return np.nan
     seen = rates[-_SEEN * rows :]
-    weights = ((rows - 1) / (rows + 1)) ** np.arange(len(seen) - 1, -1, -1)
+    weights = _weights(rows)[-len(seen) :]
     return float(seen @ weights / weights.sum())
+
+
+@lru_cache
+def _weights(rows: int) -> Rates:
+    """c^i, the latest last."""
+    return np.asarray(((rows - 1) / (rows + 1)) ** np.arange(_SEEN * rows - 1, -1, -1), np.float64)
 
 
 def seasonal(rates: Rates, season: int, horizon: int) -> Rates:

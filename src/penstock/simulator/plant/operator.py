@@ -71,6 +71,7 @@ class SimulatedOperator:
         self._replicas = empty_replicas(self.pool, len(model.senders), len(model.outputs))
         self._senders = senders(len(model.origin), self.pool)
         self._seats = np.full((len(model.origin), 2), -1)  # number and count of the senders, by row
+        self.active: tuple[int, ...] = (0,)  # the replicas that get events
         self._routes = Routes(np.arange(self.pool), np.ones(1, np.int64))
         self._used, self._step = np.zeros(self.pool), 0.0
         self._outputs = empty_events((len(model.outputs), _FIRST_ROOM))
@@ -82,11 +83,6 @@ class SimulatedOperator:
         self._bound()
         if self.online:
             self.online.activate(np.zeros(1, np.int64))
-
-    @property
-    def active(self) -> tuple[int, ...]:
-        """The replicas that get events."""
-        return tuple(self._routes.active[: self._routes.length[0]].tolist())
 
     @property
     def backlog(self) -> int:
@@ -166,7 +162,7 @@ class SimulatedOperator:
 
     def activate(self, replicas: Sequence[int], now_s: float) -> None:
         """Send to exactly these from now on; new ones work after the activation delay."""
-        active = sorted(replicas)
+        active = tuple(sorted(replicas))
         wrong = [replica for replica in active if not 0 <= replica < self.pool]
         if wrong or not active or len(set(active)) < len(active):
             raise InputError(
@@ -174,6 +170,7 @@ class SimulatedOperator:
             )
         before = set(self.active)
         self._warm_up([replica for replica in active if replica not in before], now_s)
+        self.active = active
         self._routes.active[: len(active)] = active
         self._routes.length[0] = len(active)
         self._bound()
