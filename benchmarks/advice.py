@@ -77,6 +77,7 @@ def alone(load: str, way: str, folder: Path) -> dict[str, Any]:
     command = [sys.executable, __file__, *sys.argv[1:], "--one", load, way, str(folder)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    print(load, way, json.dumps(found), file=sys.stderr)
     return found
 
 

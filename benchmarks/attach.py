@@ -33,7 +33,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     arguments.add_argument("--traces", default=",".join(TRACES))
     arguments.add_argument("--systems", default=",".join(SYSTEMS))
-    arguments.add_argument("--rate", type=float, default=30.0, help="mean rows a second of each query")
+    arguments.add_argument("--rate", type=float, default=20.0, help="mean rows a second of each query")
     arguments.add_argument("--duration", type=float, default=600.0, help="of each trace as it is played, seconds")
     arguments.add_argument("--most", type=int, default=6, help="executors, of two slots each")
     arguments.add_argument("--target-ms", type=float, default=10_000.0)
@@ -63,6 +63,7 @@ def alone(trace: str, system: str) -> dict[str, Any]:
     command = [sys.executable, __file__, *sys.argv[1:], "--one", trace, system]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    print(trace, system, json.dumps(found), file=sys.stderr)
     return found
 
 

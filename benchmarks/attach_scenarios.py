@@ -24,7 +24,7 @@ from penstock.attached.model.progress import parse_progress
 from penstock.infra.cluster_workers import await_workers
 from penstock.infra.executors import Executors
 from penstock.infra.standalone import StandaloneCluster, StandaloneOptions
-from penstock.workload import Trace, data_file, load_trace, played
+from penstock.workload import Trace, data_file, load_trace
 
 SLOTS_EACH = 2
 ROW_S = {"score": 0.06, "counts": 0.02}  # that a row waits
@@ -38,10 +38,16 @@ LOOK_S = 0.25
 
 
 def load_of(name: str, rate: float, duration_s: float) -> Trace:
-    """A real trace at this mean rate, so long: one of long steps is compressed until they last six seconds."""
+    """So long a part of a real trace, the one whose rates differ most, scaled to a mean rate.
+
+    One of long steps is compressed until they last six seconds.
+    """
     trace = load_trace(data_file("traces", name))
-    speedup = trace.step_s / COARSE_S if trace.step_s > COARSE_S else 1.0
-    return played(trace, rate, speedup, duration_s)
+    if trace.step_s > COARSE_S:
+        trace = trace.compressed(trace.step_s / COARSE_S)
+    parts = np.lib.stride_tricks.sliding_window_view(trace.rates, round(duration_s / trace.step_s))
+    begin_s = int(np.argmax(parts.std(axis=1) / parts.mean(axis=1))) * trace.step_s
+    return trace.window(begin_s, begin_s + duration_s).scaled(rate)
 
 
 def due_times_s(trace: Trace) -> np.ndarray[Any, Any]:
@@ -195,6 +201,7 @@ class Stage:
             "delay_ms": {name: round(1000 * float(np.quantile(found, q))) for name, q in (("p50", 0.5), ("p99", 0.99))},
             "late_ratio": round((int((found > self._scene.target_s).sum()) + missing) / rows, 5),
             "counted_from_s": self._begins_s + WARM_UP_S,
+            "load": round(os.getloadavg()[1], 1),
         }
 
     def _session(self, cluster: StandaloneCluster, first: int, *, dynamic: bool) -> SparkSession:

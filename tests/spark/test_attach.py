@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import psutil
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
 import penstock
 from penstock.engine.session import open_session
@@ -27,6 +28,8 @@ from tests.waiting import LONG_S, until
 
 SLOW, FAST = 1, 30  # rows in a file, of which two come every second
 FILE_S, ROW_S = 0.5, 0.04  # between two files; what a row takes
+WINDOW, KEYS = 100, 4  # numbers of a window, and what they are counted by
+LONG_AFTER = 10**6  # a number that comes after all others, and so ends their windows
 
 
 class Feeder(threading.Thread):
@@ -42,11 +45,13 @@ class Feeder(threading.Thread):
 
     def run(self) -> None:
         while not self._stopped.wait(FILE_S):
-            numbers = range(self.written, self.written + self.rows)
-            whole = self._folder / f".{self.written}"  # Spark does not see it
-            whole.write_text("".join(f'{{"number": {number}}}\n' for number in numbers))
-            whole.rename(self._folder / f"{self.written}.json")
+            self.write(range(self.written, self.written + self.rows))
             self.written += self.rows
+
+    def write(self, numbers: Sequence[int]) -> None:
+        whole = self._folder / f".{numbers[0]}"  # Spark does not see it
+        whole.write_text("".join(f'{{"number": {number}}}\n' for number in numbers))
+        whole.rename(self._folder / f"{numbers[0]}.json")
 
     def stop(self) -> None:
         self._stopped.set()
@@ -57,6 +62,12 @@ def squared(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         time.sleep(ROW_S * batch.num_rows)
         yield pa.RecordBatch.from_pydict({"square": [number**2 for number in batch["number"].to_pylist()]})
+
+
+def waited(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        time.sleep(ROW_S * batch.num_rows)
+        yield batch
 
 
 @pytest.fixture
@@ -83,14 +94,18 @@ class Collected:
     """What a query has put out, by batch: one that is done again replaces itself."""
 
     def __init__(self) -> None:
-        self.batches: dict[int, list[int]] = {}
+        self.batches: dict[int, list[tuple[int, ...]]] = {}
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        self.batches[number] = [row.square for row in batch.collect()]
+        self.batches[number] = [tuple(row) for row in batch.collect()]
 
     @property
     def rows(self) -> int:
         return sum(map(len, list(self.batches.values())))  # batches come meanwhile
+
+    @property
+    def counter(self) -> Counter[tuple[int, ...]]:
+        return Counter(row for rows in self.batches.values() for row in rows)
 
 
 def started(spark: SparkSession, kept: Collected, folder: Path) -> Any:
@@ -131,8 +146,7 @@ def test_executors_follow_the_load_of_a_query_and_its_results_stay_the_same(
     feeder.stop()
     until(lambda: kept.rows >= feeder.written)
     until(lambda: keeper.application.count() == 1)
-    squares = Counter(square for rows in kept.batches.values() for square in rows)
-    assert squares == Counter(number**2 for number in range(feeder.written))
+    assert kept.counter == Counter((number**2,) for number in range(feeder.written))
     assert again.exception() is None
     check_summary(keeper)
     again.stop()
@@ -144,6 +158,34 @@ def test_executors_follow_the_load_of_a_query_and_its_results_stay_the_same(
     assert any("slots that are wanted" in row.reason for row in store.managers(run.run))
     assert max(row.replicas for row in store.operators(run.run)) > 1
     store.close()
+
+
+def counted(spark: SparkSession, kept: Collected, folder: Path) -> Any:
+    """Numbers by window and key, once the window is over; a number is a second of event time."""
+    frame = spark.readStream.schema("number long").json(str(folder / "numbers")).mapInArrow(waited, "number long")
+    timed = frame.withColumn("at", sql.timestamp_seconds("number")).withWatermark("at", f"{WINDOW} seconds")
+    counts = timed.groupBy(sql.window("at", f"{WINDOW} seconds"), (timed.number % KEYS).alias("key")).count()
+    since = (sql.unix_seconds("window.start") / WINDOW).cast("long").alias("since")
+    writer = counts.select(since, "key", "count").writeStream.foreachBatch(kept).queryName("counts")
+    return writer.option("checkpointLocation", str(folder / "checkpoint")).start()
+
+
+def test_a_count_by_window_comes_to_the_same_while_executors_go_and_come(spark: SparkSession, tmp_path: Path) -> None:
+    feeder, kept = Feeder(tmp_path / "numbers"), Collected()
+    feeder.start()
+    query = counted(spark, kept, tmp_path)
+    with penstock.attach(query, "1..3", 16_000, policy="psps", forecaster=None, td_s=2.0, cooldown_s=4.0) as keeper:
+        until(lambda: keeper.application.count() == 1)  # of three, whose state others take over
+        feeder.rows = FAST // 2
+        until(lambda: keeper.application.count() == 2)  # 30 rows a second of 40 ms are 1.2 slots
+        feeder.stop()
+        feeder.write([LONG_AFTER])
+        wanted = Counter((number // WINDOW, number % KEYS) for number in range(feeder.written))
+        until(lambda: kept.rows >= len(wanted))
+        assert kept.counter == Counter((*place, count) for place, count in wanted.items())
+        assert keeper.summary()["queries"]["counts"]["most_slots"] == 2  # the partitions of its state
+    assert query.exception() is None
+    query.stop()
 
 
 def check_summary(keeper: Any) -> None:

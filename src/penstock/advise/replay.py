@@ -15,8 +15,8 @@ from penstock.attached.model.cost import Cost
 from penstock.attached.model.demand import Promise
 from penstock.attached.model.need import UNKNOWN_JOIN_S, Bounds
 from penstock.attached.model.plant import SimulatedExecutors, SimulatedQuery
-from penstock.attached.model.progress import Batch
 from penstock.attached.model.query import POLLED_S, QueryState
+from penstock.attached.model.sharing import sharing
 from penstock.attached.options import DEFAULT_POLICY, KeeperOptions, usual_td_s
 from penstock.errors import InputError
 from penstock.metrics.latency import merged
@@ -113,22 +113,6 @@ def _learnt(query: LoggedQuery, promise: Promise, others: Sequence[LoggedQuery])
     for batch in query.batches:
         state.learn(batch if batch.slots is None else replace(batch, slots=batch.slots / sharing(batch, beside)))
     return state
-
-
-def sharing(batch: Batch, beside: Sequence[tuple[float, float]]) -> float:
-    """How many batches ran while this one did, on average, itself among them: so many shared its slots.
-
-    >>> batch = Batch(number=1, start_s=10.0, planned_s=10.0, seconds=4.0, rows=9)
-    >>> sharing(batch, [(8.0, 11.0), (13.0, 20.0), (30.0, 31.0)])
-    1.5
-    """
-    if not batch.seconds > 0:
-        return 1.0
-    return (
-        1
-        + sum(max(0.0, min(batch.end_s, end_s) - max(batch.start_s, start_s)) for start_s, end_s in beside)
-        / batch.seconds
-    )
 
 
 def _fitted(query: LoggedQuery, state: QueryState, start_s: float) -> Fitted:

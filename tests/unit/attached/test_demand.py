@@ -16,8 +16,9 @@ COST = Cost(by_row_s=0.01, by_batch_s=0.5, fixed_s=0.5, surprise=1.0)
 
 
 def test_the_pace_of_a_trigger() -> None:
-    assert pace_of(5.0, Promise(20.0)) == Pace(5.0, 5.0)  # it must not fall behind, though rows would bear it
-    assert pace_of(5.0, Promise(8.0)) == Pace(5.0, 3.0)
+    assert pace_of(5.0, Promise(20.0)) == Pace(5.0, 15.0)
+    assert pace_of(5.0, Promise(20.0)).usual_s == 4.0  # it must not fall behind, though rows would bear it
+    assert pace_of(5.0, Promise(8.0)).usual_s == 3.0
     assert pace_of(0.0, Promise(8.0)).longest_s == 8.0
 
 
@@ -47,6 +48,12 @@ def test_surprises_take_room() -> None:
     often = Cost(by_row_s=0.01, by_batch_s=0.5, fixed_s=0.5, surprise=1.5)
     assert room_s(often, Pace(5.0, 3.0)) == pytest.approx(1.5)
     assert row_time_s(often, Pace(5.0, 3.0), 100.0) > row_time_s(COST, Pace(5.0, 3.0), 100.0)
+
+
+def test_a_surprise_that_the_target_bears_takes_none() -> None:
+    """Batches that took twice as long once in a while had twice the slots, though no row was late."""
+    often = Cost(by_row_s=0.01, by_batch_s=0.5, fixed_s=0.5, surprise=2.0)
+    assert room_s(often, Pace(3.0, 7.0)) == pytest.approx(3.0 / 1.25 - 0.5)
 
 
 def test_what_no_slot_shortens_is_said_and_does_not_make_slots_without_end() -> None:

@@ -140,6 +140,22 @@ def test_a_batch_is_judged_by_the_slots_that_it_had() -> None:
     assert _slots_of_last(found) == 12.0
 
 
+def test_queries_whose_batches_run_at_once_share_the_slots() -> None:
+    """What one waited for the other was taken for its own work, and executors were asked for twice."""
+    found, _, first, second = monitor(Slots(8))
+    first.new, second.new = [batch(1)], [replace(batch(1), seconds=1.0)]
+    found.collect(8.0)
+    assert _slots_of_last(found) == 8 / 1.5
+    first.new = [batch(2)]
+    second.running = lambda: 500.0  # type: ignore[method-assign] # since 10 s
+    found.collect(13.0)
+    assert _slots_of_last(found) == 8 / 2
+    found.remove("counts")
+    first.new = [batch(3)]
+    found.collect(18.0)
+    assert _slots_of_last(found) == 8.0
+
+
 def _slots_of_last(found: QueriesMonitor) -> float | None:
     last = found.states["clicks"].last
     assert last is not None

@@ -6,13 +6,14 @@ import math
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from penstock.attached.model.delay import DelaySum
 from penstock.attached.model.lag import WITHIN_S, Lag, ask_all
 from penstock.attached.model.progress import Batch
 from penstock.attached.model.query import QueryState, source_of
+from penstock.attached.model.sharing import Sharing
 from penstock.forecast.base import Forecast
 from penstock.metrics.interval import IntervalRules
 from penstock.metrics.latency import merged
@@ -34,6 +35,13 @@ class Watched(Protocol):
 
     def absence(self) -> str | None:
         """Why the query is not there, if it is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    batches: Sequence[Batch]
+    running: float | None
+    absence: str | None
 
 
 class SlotPort(Protocol):
@@ -103,6 +111,7 @@ class QueriesMonitor:
         self._most = most_slots
         self._allotment = allotment
         self._watched: dict[str, Watched] = {}
+        self._sharing = Sharing()
         self._last_s: float | None = None
         self._timeline: deque[tuple[float, int]] = deque(maxlen=TIMELINE)
         self._lock = threading.Lock()
@@ -119,6 +128,7 @@ class QueriesMonitor:
         with self._lock:
             for known in (self.states, self._watched, self.lags):
                 known.pop(name, None)
+            self._sharing.forget(name)
 
     def note_slots(self, now_s: float) -> None:
         """Look at the slots; also after they were changed."""
@@ -133,7 +143,8 @@ class QueriesMonitor:
         for name, rows in ask_all(lags, min(WITHIN_S, self.rules.td_s / 4)).items():
             states[name].outside = rows
         before, self.away = {name: one.processed for name, one in states.items()}, {}
-        absent = {name: self._learnt(states[name], one) for name, one in watched.items()}
+        heard = {name: self._heard(states[name], one) for name, one in watched.items()}
+        absent = {name: self._learnt(states[name], one) for name, one in heard.items()}
         length_s = self._length_s(now_s)
         given = self._given(list(states))
         loads = {name: self._load(one, now_s, given[name]) for name, one in states.items()}
@@ -151,18 +162,32 @@ class QueriesMonitor:
             latency=_latency([one.taken_delays() for one in states.values()]),
         )
 
-    def _learnt(self, state: QueryState, watched: Watched) -> str | None:
-        """Take in what a query says; why it is not to be trusted, if so. What fails for one is no fault of others."""
+    def _heard(self, state: QueryState, watched: Watched) -> _Heard | str:
+        """What a query says, or why it cannot be read. What fails for one is no fault of others."""
         try:
-            for batch in watched.batches():
-                slots = batch.slots if batch.slots is not None else self._slots_between(batch.start_s, batch.end_s)
-                state.learn(replace(batch, slots=slots))
-            state.see_running(watched.running())
-            if (why := watched.absence()) is not None:
-                self.away[state.name] = why
-            return why
+            batches = watched.batches()
+            found = _Heard(batches, watched.running(), watched.absence())
         except Exception as error:  # whatever Spark says
             return f"its progress cannot be read: {type(error).__name__}: {error}"
+        last = batches[-1] if batches else state.last
+        self._sharing.ran(state.name, batches)
+        self._sharing.runs(
+            state.name, state.next_begins_s(last) if last is not None and found.running is not None else None
+        )
+        return found
+
+    def _learnt(self, state: QueryState, heard: _Heard | str) -> str | None:
+        """Take in what a query said, once all were heard; why it is not to be trusted, if so."""
+        if isinstance(heard, str):
+            return heard
+        for batch in heard.batches:
+            slots = batch.slots if batch.slots is not None else self._slots_between(batch.start_s, batch.end_s)
+            own = None if slots is None else slots / self._sharing.among(state.name, batch)
+            state.learn(replace(batch, slots=own))
+        state.see_running(heard.running)
+        if heard.absence is not None:
+            self.away[state.name] = heard.absence
+        return heard.absence
 
     def _length_s(self, now_s: float) -> float:
         last_s, self._last_s = self._last_s, now_s

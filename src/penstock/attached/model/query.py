@@ -71,12 +71,12 @@ class QueryState:
         """A batch runs that goes on by so many offsets: what it has came since the last was planned."""
         self._running = None
         if offsets is not None and offsets >= 0 and self.last is not None and self._rows_an_offset is not None:
-            length_s = self._began_s(self.last) - self.last.planned_s
+            length_s = self.next_begins_s(self.last) - self.last.planned_s
             if length_s > 0:
                 self._running = _Arrival(offsets * self._rows_an_offset, length_s)
 
-    def _began_s(self, last: Batch) -> float:
-        """When the batch after the last one began: when that ended, or at the next tick of the trigger."""
+    def next_begins_s(self, last: Batch) -> float:
+        """When the batch after this one begins: when it has ended, or at the next tick of the trigger."""
         return max(last.end_s, last.start_s + self.trigger_s)
 
     def forget_place(self) -> None:
@@ -129,7 +129,7 @@ class QueryState:
         last, outside = self.last, self.outside if self.outside is not None else self.last.waiting or 0.0
         if last.rows <= 0:
             return max(0.0, outside)
-        began_s = self._began_s(last)
+        began_s = self.next_begins_s(last)
         too_full_s = max(0.0, began_s - last.planned_s - self.pace.period_s)
         too_long_s = max(0.0, now_s - began_s - self.pace.within_s)
         return max(0.0, outside) + self.rate(self.pace.period_s) * (too_full_s + too_long_s)
