@@ -40,7 +40,7 @@ def main() -> None:
     arguments.add_argument("--ways", default="attached,mean", help="that are foretold: attached, mean, or numbers")
     arguments.add_argument("--duration", type=float, default=300.0, help="of each trace as it is played, seconds")
     arguments.add_argument("--most", type=int, default=5, help="executors, of two slots each")
-    arguments.add_argument("--target-ms", type=float, default=10_000.0)
+    arguments.add_argument("--target-ms", type=float, default=15_000.0)
     arguments.add_argument("--join-s", type=float, default=10.0, help="that an executor takes to come, as foretold")
     arguments.add_argument("--short", action="store_true", help="one load, two minutes, one way")
     arguments.add_argument("--json", type=Path, help="also write the result here")

@@ -5,7 +5,7 @@
 
 All run live on a Spark Standalone cluster of this machine, one after another, each in a process of its own, on real
 traces that are played to two queries at once: `score`, a Python function that waits for each row, and `counts`, a count
-by window that keeps state. Rows wait, so that more executors than there are cores mean something.
+by window that keeps state. Rows wait there, too, so that more executors than there are cores mean something.
 
 - `attached`: `penstock.attach`, between one executor and the most,
 - `dynamic`: spark.dynamicAllocation with shuffle tracking, between the same numbers, and its own defaults,
@@ -33,10 +33,10 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     arguments.add_argument("--traces", default=",".join(TRACES))
     arguments.add_argument("--systems", default=",".join(SYSTEMS))
-    arguments.add_argument("--rate", type=float, default=20.0, help="mean rows a second of each query")
+    arguments.add_argument("--rate", type=float, default=10.0, help="mean rows a second of each query")
     arguments.add_argument("--duration", type=float, default=600.0, help="of each trace as it is played, seconds")
     arguments.add_argument("--most", type=int, default=6, help="executors, of two slots each")
-    arguments.add_argument("--target-ms", type=float, default=10_000.0)
+    arguments.add_argument("--target-ms", type=float, default=15_000.0)
     arguments.add_argument("--policy", help="of the keeper; its own default if none is named")
     arguments.add_argument("--short", action="store_true", help="one trace, two minutes, four executors")
     arguments.add_argument("--json", type=Path, help="also write the result here")

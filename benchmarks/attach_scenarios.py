@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attach_source import PARTS, TraceRows, due, waits
+from attach_source import PARTS, FedRows, rows_between, waited_in_java, waits
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
@@ -23,18 +23,16 @@ import penstock
 from penstock.attached.model.progress import parse_progress
 from penstock.infra.cluster_workers import await_workers
 from penstock.infra.executors import Executors
-from penstock.infra.standalone import StandaloneCluster, StandaloneOptions
+from penstock.infra.standalone import LIGHT, StandaloneCluster, StandaloneOptions
 from penstock.workload import Trace, data_file, load_trace
 
 SLOTS_EACH = 2
-ROW_S = {"score": 0.06, "counts": 0.02}  # that a row waits
-TRIGGER = {"score": "3 seconds", "counts": "3 seconds"}
+ROW_S = {"score": 0.12, "counts": 0.04}  # that a row waits
+TRIGGER = "5 seconds"
 WARM_UP_S = 30.0  # at the trace's first rate, which does not count
-BEGINS_S = 10.0  # from the start of the queries to the first row; Spark gives a source so long to come up
-STARTS = 5  # tries: on a busy machine a source may take longer
 PATIENCE_S = 60.0  # after the last row was due
 COARSE_S = 6.0
-LOOK_S = 0.25
+LOOK_S = 0.5
 
 
 def load_of(name: str, rate: float, duration_s: float) -> Trace:
@@ -85,10 +83,11 @@ class Stage:
         self._scene = scene
         self._trace = Trace(trace.name, trace.step_s, np.concatenate([before, trace.rates]))
         self._times_s = due_times_s(self._trace)
-        self._skipped = due(self._times_s, WARM_UP_S)
+        self._skipped = int(np.searchsorted(self._times_s, WARM_UP_S, side="right"))
         self._progress: dict[str, dict[int, tuple[int, int, float]]] = {name: {} for name in scene.queries}
         self._seconds, self._changes, self._count = 0.0, 0, 0
         self._begins_s = 0.0
+        self._feeds: list[FedRows] = []
 
     def play(self, system: str) -> dict[str, Any]:
         """The trace under one system: `attached`, `dynamic`, `peak`, `mean`, or a number of executors."""
@@ -126,38 +125,25 @@ class Stage:
         if keeper is not None:
             found["keeper"] = keeper.summary()
             keeper.stop()
-        for query in queries:
-            query.stop()
+        for one in (*self._feeds, *queries):
+            one.stop()
         return found
 
     def _started(self, spark: SparkSession) -> list[Any]:
-        """The queries, all of whose sources have come up."""
-        spark.dataSource.register(TraceRows)
-        file = self._folder / "times.npy"
-        np.save(file, self._times_s)
-        for attempt in range(STARTS):
-            self._begins_s = time.time() + BEGINS_S
-            queries = self._start(spark, file, self._folder / f"start-{attempt}")
-            time.sleep(BEGINS_S)
-            if all(one.isActive for one in queries):
-                return queries
-            for one in queries:
-                one.stop()
-        raise RuntimeError(f"the sources did not come up in {STARTS} tries")
+        """The queries, whose rows begin to come."""
+        self._feeds = [FedRows(spark, self._times_s) for _ in self._scene.queries]
+        queries = [self._start(name, feed.frame) for name, feed in zip(self._scene.queries, self._feeds, strict=True)]
+        self._begins_s = time.time()
+        for feed in self._feeds:
+            feed.begins_s = self._begins_s
+            feed.start()
+        return queries
 
-    def _start(self, spark: SparkSession, file: Path, folder: Path) -> list[Any]:
-        options = {"file": str(file), "begins": repr(self._begins_s)}
-        frames = {name: spark.readStream.format("trace_rows").options(**options).load() for name in self._scene.queries}
-        waited = {name: one.mapInArrow(waits(ROW_S[name]), one.schema) for name, one in frames.items()}
-        return [
-            frame.writeStream.format("noop")
-            .outputMode("update" if name == "counts" else "append")
-            .queryName(name)
-            .trigger(processingTime=TRIGGER[name])
-            .option("checkpointLocation", str(folder / name))
-            .start()
-            for name, frame in ((name, counted(one) if name == "counts" else one) for name, one in waited.items())
-        ]
+    def _start(self, name: str, frame: DataFrame) -> Any:
+        made = counted(frame) if name == "counts" else frame.mapInArrow(waits(ROW_S[name]), frame.schema)
+        writer = made.writeStream.format("noop").outputMode("update" if name == "counts" else "append")
+        named = writer.queryName(name).option("checkpointLocation", str(self._folder / name))
+        return named.trigger(processingTime=TRIGGER).start()
 
     def _look(self, spark: SparkSession, queries: list[Any], stopped: threading.Event) -> None:
         """Add up executors times time, and note which rows each batch had and when it ended."""
@@ -175,9 +161,9 @@ class Stage:
     def _note(self, query: Any) -> None:
         for one in query._jsq.recentProgress()[-4:]:
             told = json.loads(str(one.json()))
-            first, last = (told["sources"][0][which] or {"rows": 0} for which in ("startOffset", "endOffset"))
-            if last["rows"] > first["rows"]:
-                self._progress[query.name][told["batchId"]] = first["rows"], last["rows"], parse_progress(told).end_s
+            first, last = rows_between(told["sources"][0])
+            if last > first:
+                self._progress[query.name][told["batchId"]] = first, last, parse_progress(told).end_s
 
     def _done(self, name: str) -> int:
         return max((last for _, last, _ in self._progress[name].values()), default=0)
@@ -208,6 +194,8 @@ class Stage:
         settings: dict[str, Any] = {
             "spark.executor.cores": str(SLOTS_EACH),
             "spark.executor.memory": "512m",
+            "spark.executor.extraJavaOptions": LIGHT,  # or to start them takes the machine for itself
+            "spark.driver.extraJavaOptions": LIGHT,
             "spark.executor.instances": str(first),
             "spark.sql.shuffle.partitions": str(PARTS),
             "spark.ui.enabled": "false",
@@ -232,4 +220,4 @@ def _dynamic(first: int, most: int) -> Iterator[tuple[str, str]]:
 def counted(frame: DataFrame) -> DataFrame:
     """Rows by window and key, which takes state."""
     window, by_key = sql.window("due", "10 seconds"), (sql.col("number") % 16).alias("key")
-    return frame.withWatermark("due", "30 seconds").groupBy(window, by_key).count()
+    return waited_in_java(frame, ROW_S["counts"]).withWatermark("due", "30 seconds").groupBy(window, by_key).count()

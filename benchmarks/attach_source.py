@@ -1,65 +1,61 @@
-"""Rows of a trace as a streaming source, and a function that waits: what executors import, so little else is here."""
+"""Rows of a trace in the driver's memory, and functions that wait for each of them."""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
 PARTS = 12  # of a batch, so that more slots help
+_MEMORY = "org.apache.spark.sql.execution.streaming.runtime.MemoryStream"
 
 
-class TraceRows(DataSource):
-    """Rows with their number and when they are due: `file` has the times, in seconds after `begins`."""
+class FedRows(threading.Thread):
+    """Rows with their number and when they are due, in seconds after the beginning; they are there from then on.
 
-    @classmethod
-    def name(cls) -> str:
-        """As which it is registered."""
-        return "trace_rows"
+    Nothing of it runs on executors, where a source in Python would take more than the queries. Offsets are rows.
+    """
 
-    def schema(self) -> str:
-        """The columns."""
-        return "number long, due timestamp"
+    def __init__(self, spark: SparkSession, times_s: Any) -> None:
+        super().__init__(daemon=True)
+        jvm: Any = spark._jvm
+        strings = getattr(jvm, "org.apache.spark.sql.Encoders").STRING()
+        self._stream = getattr(jvm, _MEMORY).apply(spark._jsparkSession, PARTS, strings)
+        self._to_seq = getattr(jvm, "org.apache.spark.api.python.PythonUtils").toSeq
+        self._times_s = times_s
+        self._stopped = threading.Event()
+        self.begins_s = 0.0
+        number, due = (sql.split("value", " ")[place] for place in range(2))
+        due = due.cast("double").cast("timestamp")
+        self.frame = DataFrame(self._stream.toDF(), spark).select(number.cast("long").alias("number"), due.alias("due"))
 
-    def streamReader(self, schema: Any) -> TraceRowsReader:  # noqa: N802, ARG002 - Spark's name
-        """What reads it."""
-        return TraceRowsReader(self.options)
+    def run(self) -> None:
+        """Add rows, each when it is due."""
+        for number, time_s in enumerate(self._times_s.tolist()):
+            due_s = self.begins_s + time_s
+            if self._stopped.wait(max(0.0, due_s - time.time())):
+                return
+            self._stream.addData(self._to_seq([f"{number} {due_s}"]))
 
-
-class TraceRowsReader(DataSourceStreamReader):
-    """An offset is a number of rows; those that are due are there."""
-
-    def __init__(self, options: Mapping[str, str]) -> None:
-        self._times_s = np.load(options["file"])
-        self._begins_s = float(options["begins"])
-
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        """None yet."""
-        return {"rows": 0}
-
-    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802, ARG002
-        """What is due by now."""
-        return {"rows": max(start["rows"], due(self._times_s, time.time() - self._begins_s))}
-
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        """The rows in turn."""
-        first, last = start["rows"], end["rows"]
-        return [InputPartition((first + n, last, PARTS)) for n in range(min(PARTS, last - first))]
-
-    def read(self, partition: InputPartition) -> Iterator[tuple[int, Any]]:
-        """Some of the rows."""
-        for number in range(*partition.value):
-            yield number, datetime.fromtimestamp(self._begins_s + float(self._times_s[number]), UTC)
+    def stop(self) -> None:
+        """Add no more."""
+        self._stopped.set()
+        self.join()
 
 
-def due(times_s: np.ndarray[Any, Any], passed_s: float) -> int:
-    """How many rows have come."""
-    return int(np.searchsorted(times_s, passed_s + 1e-6, side="right"))
+def rows_between(source: dict[str, Any]) -> tuple[int, int]:
+    """The first row of a batch, and the first after it, from what its progress says of the source.
+
+    >>> rows_between({"startOffset": None, "endOffset": 4}), rows_between({"startOffset": "4", "endOffset": "9"})
+    ((0, 5), (5, 10))
+    """
+    first, last = (-1 if source[which] is None else int(source[which]) for which in ("startOffset", "endOffset"))
+    return first + 1, last + 1
 
 
 def waits(row_s: float) -> Any:
@@ -71,3 +67,8 @@ def waits(row_s: float) -> Any:
             yield batch
 
     return waited
+
+
+def waited_in_java(frame: DataFrame, row_s: float) -> DataFrame:
+    """The rows, each of which waits without a Python worker."""
+    return frame.where(f"reflect('java.lang.Thread', 'sleep', {round(1000 * row_s)}L) = 'null'")

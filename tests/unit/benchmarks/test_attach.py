@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from attach import with_ratios
 from attach_scenarios import WARM_UP_S, Scene, Stage, due_times_s, load_of
-from attach_source import due
+from attach_source import rows_between
 
 from penstock.workload import Trace
 
@@ -20,7 +20,11 @@ def test_rows_are_due_as_the_trace_says() -> None:
     assert times.size == 30
     assert times[9] == pytest.approx(1.0)
     assert times[-1] == pytest.approx(2.0)
-    assert [due(times, passed_s) for passed_s in (-1.0, 0.5, 1.0, 1.5, 9.0)] == [0, 5, 10, 20, 30]
+
+
+def test_offsets_are_the_last_rows_that_are_in() -> None:
+    assert rows_between({"startOffset": None, "endOffset": 4}) == (0, 5)
+    assert rows_between({"startOffset": "4", "endOffset": "9"}) == (5, 10)
 
 
 def test_traces_of_long_steps_are_compressed_and_others_are_cut() -> None:
