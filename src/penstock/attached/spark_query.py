@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -90,12 +91,16 @@ class SparkQuery:
         ]
 
     def running(self) -> float | None:
-        """By how many offsets the batch that runs goes on, which its progress tells only when it has ended."""
+        """By how many offsets the batch that runs goes on, which its progress tells only when it has ended.
+
+        NaN if one runs whose offsets do not say.
+        """
         try:
             now = self._java.streamingQuery().getLatestExecutionContext()
             if int(now.batchId()) <= self._last or not self._java.status().isTriggerActive():
                 return None
-            return offsets_between(_offsets(now.startOffsets()), _offsets(now.endOffsets()))
+            found = offsets_between(_offsets(now.startOffsets()), _offsets(now.endOffsets()))
+            return math.nan if found is None else found
         except Exception:  # Spark's own; another version may have it elsewhere, and it is good to have, not needed
             return None
 

@@ -97,8 +97,8 @@ class CostModel:
         core seconds = by_batch + by_row · rows      seconds = fixed + spread · core seconds / slots
 
     Where it is never known what tasks took, all that a batch took on all slots is taken for work; where it is known of
-    some batches, these count. `late`, the share of rows that may be late, picks the surprise. The first two batches count
-    until there is a third.
+    some batches, these count. `late`, the share of rows that may be late, picks the surprise. The first two batches
+    count until there is a third.
     """
 
     def __init__(self, late: float = 0.01) -> None:

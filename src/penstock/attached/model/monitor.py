@@ -31,7 +31,7 @@ class Watched(Protocol):
         """Those that have ended since this was last asked, the oldest first."""
 
     def running(self) -> float | None:
-        """By how many offsets the batch that runs goes on; None if none runs, or it is not known."""
+        """By how many offsets the batch that runs goes on, NaN if that is not known; None if none runs."""
 
     def absence(self) -> str | None:
         """Why the query is not there, if it is not."""

@@ -11,6 +11,8 @@ from typing import Any
 
 from penstock.errors import InputError
 
+_FILES = "logOffset"  # how a source of files calls its offset
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
@@ -102,10 +104,12 @@ def waiting_rows(sources: Sequence[Mapping[str, Any]]) -> float | None:
 
 
 def offsets_between(start: Sequence[Any], end: Sequence[Any]) -> float | None:
-    """How far all sources went on together; None where an offset is not made of numbers.
+    """How far all sources went on together; None where an offset is not made of numbers, or counts batches.
 
     >>> offsets_between([{"rows": 10}, None], ['{"rows": 60}', 7])
     57.0
+    >>> offsets_between([{"logOffset": 3}], [{"logOffset": 4}]) is None
+    True
     """
     before, after = [_counted(one) if one is not None else 0.0 for one in start], [_counted(one) for one in end]
     if None in before or None in after:
@@ -124,13 +128,15 @@ def _waiting_at(source: Mapping[str, Any]) -> float | None:
 
 
 def _counted(offset: Any) -> float | None:
-    """The sum of all numbers in an offset; None where it is not made of them."""
+    """The sum of all numbers in an offset; None where it is not made of them, or counts batches, as that of files."""
     if isinstance(offset, str):
         try:
             offset = json.loads(offset)
         except ValueError:
             return None
     if isinstance(offset, Mapping):
+        if _FILES in offset:
+            return None
         parts = [_counted(one) for one in offset.values()]
         return None if not parts or None in parts else math.fsum(one for one in parts if one is not None)
     number = isinstance(offset, int | float) and not isinstance(offset, bool) and math.isfinite(offset)
