@@ -9,7 +9,7 @@ log alone it is foretold what another way would come to: Penstock attached, or a
 is run so, live, and counted by row. Every run is a process of its own.
 
 Prints executor-seconds and the share of late rows, foretold and true, and whether the first are within 15 % and the
-second within 0.5 points. The 30 s of warm-up are in neither.
+second within 0.5 points. The minute of warm-up are in neither.
 """
 
 from __future__ import annotations

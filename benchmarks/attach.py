@@ -33,17 +33,17 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     arguments.add_argument("--traces", default=",".join(TRACES))
     arguments.add_argument("--systems", default=",".join(SYSTEMS))
-    arguments.add_argument("--rate", type=float, default=10.0, help="mean rows a second of each query")
+    arguments.add_argument("--rate", type=float, default=8.0, help="mean rows a second of each query")
     arguments.add_argument("--duration", type=float, default=600.0, help="of each trace as it is played, seconds")
-    arguments.add_argument("--most", type=int, default=6, help="executors, of two slots each")
+    arguments.add_argument("--most", type=int, default=4, help="executors, of two slots each")
     arguments.add_argument("--target-ms", type=float, default=15_000.0)
     arguments.add_argument("--policy", help="of the keeper; its own default if none is named")
-    arguments.add_argument("--short", action="store_true", help="one trace, two minutes, four executors")
+    arguments.add_argument("--short", action="store_true", help="one trace, two minutes")
     arguments.add_argument("--json", type=Path, help="also write the result here")
     arguments.add_argument("--one", nargs=2, help=argparse.SUPPRESS)  # the trace and the system of this process
     options = arguments.parse_args()
     if options.short:
-        options.traces, options.duration, options.most = options.traces.split(",")[0], 120.0, 4
+        options.traces, options.duration = options.traces.split(",")[0], 120.0
     if options.one:
         trace, system = options.one
         print(json.dumps(played(trace, system, options)))

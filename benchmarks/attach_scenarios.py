@@ -26,10 +26,10 @@ from penstock.infra.executors import Executors
 from penstock.infra.standalone import LIGHT, StandaloneCluster, StandaloneOptions
 from penstock.workload import Trace, data_file, load_trace
 
-SLOTS_EACH = 2
+SLOTS_EACH, STATE_PARTS = 2, 4
 ROW_S = {"score": 0.12, "counts": 0.04}  # that a row waits
 TRIGGER = "5 seconds"
-WARM_UP_S = 30.0  # at the trace's first rate, which does not count
+WARM_UP_S = 60.0  # at the trace's first rate, which does not count
 PATIENCE_S = 60.0  # after the last row was due
 COARSE_S = 6.0
 LOOK_S = 0.5
@@ -197,7 +197,7 @@ class Stage:
             "spark.executor.extraJavaOptions": LIGHT,  # or to start them takes the machine for itself
             "spark.driver.extraJavaOptions": LIGHT,
             "spark.executor.instances": str(first),
-            "spark.sql.shuffle.partitions": str(PARTS),
+            "spark.sql.shuffle.partitions": str(STATE_PARTS),
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             "spark.log.level": "ERROR",

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-PARTS = 12  # of a batch, so that more slots help
+PARTS = 8  # of a batch, so that more slots help
 _MEMORY = "org.apache.spark.sql.execution.streaming.runtime.MemoryStream"
 
 
