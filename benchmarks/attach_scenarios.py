@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attach_source import PARTS, FedRows, rows_between, waited_in_java, waits
+from attach_source import FedRows, rows_between, waited_in_java, waits
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 

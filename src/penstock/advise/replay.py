@@ -109,7 +109,7 @@ def logged_load(logged: LoggedApplication, promise: Promise) -> Load:
 
 def _learnt(query: LoggedQuery, promise: Promise, others: Sequence[LoggedQuery]) -> QueryState:
     state = QueryState(query.name, query.trigger_s, promise)
-    beside = [(one.start_s, one.end_s) for other in others for one in other.batches if one.rows]
+    beside = [replace(one, core_s=None) for other in others for one in other.batches if one.rows]  # played evenly, too
     for batch in query.batches:
         state.learn(batch if batch.slots is None else replace(batch, slots=batch.slots / sharing(batch, beside)))
     return state

@@ -143,7 +143,7 @@ def test_a_batch_is_judged_by_the_slots_that_it_had() -> None:
 def test_queries_whose_batches_run_at_once_share_the_slots() -> None:
     """What one waited for the other was taken for its own work, and executors were asked for twice."""
     found, _, first, second = monitor(Slots(8))
-    first.new, second.new = [batch(1)], [replace(batch(1), seconds=1.0)]
+    first.new, second.new = [batch(1)], [replace(batch(1, 250), seconds=1.0)]
     found.collect(8.0)
     assert _slots_of_last(found) == 8 / 1.5
     first.new = [batch(2)]
