@@ -35,7 +35,7 @@ def main() -> None:
     if options.one:
         from attach_rows_scenarios import Comparison
 
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # rows may come still
             print(json.dumps(Comparison(Path(folder), options.most, options.rate).run(options.one, options.kills)))
         return
     attached = alone("attached")
