@@ -199,7 +199,7 @@ def main(
     warm_up_s: Annotated[float, typer.Option(help="before the first")] = 30.0,
     pause_s: Annotated[float, typer.Option(help="between two, and up to 10 s more")] = 15.0,
     seed: Annotated[int, typer.Option(help="by which moments and workers are drawn")] = 1,
-    standby: Annotated[bool, typer.Option(help="the next attempt waits beside the one at work")] = False,
+    standby: Annotated[bool, typer.Option("--standby", help="the next attempt waits beside the one at work")] = False,
     json: Annotated[Path | None, typer.Option(help="a file for the result, with every kill")] = None,
 ) -> None:
     """Run it, kill its workers, and say how soon it was back."""
