@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -120,7 +120,8 @@ class Kafka(Server):
         try:
             yield
         finally:
-            os.killpg(process.pid, signal.SIGCONT)
+            with suppress(ProcessLookupError):  # another fault has ended it meanwhile
+                os.killpg(process.pid, signal.SIGCONT)
 
     @cached_property
     def admin(self) -> AdminClient:
