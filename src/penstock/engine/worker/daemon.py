@@ -25,6 +25,7 @@ import pyarrow.pandas_compat
 import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
+import penstock.engine.worker.overdue
 import penstock.engine.worker.replica
 import penstock.engine.worker.source_slot
 import penstock.engine.worker.stage

@@ -9,6 +9,7 @@ from typing import Any
 from penstock.engine.plan.program import Program
 from penstock.engine.protocol.progress import first_batch
 from penstock.engine.worker.sight import check_sight
+from penstock.topology import ReplicaId
 
 Batches = Iterable[Any]
 
@@ -28,12 +29,9 @@ def play(program: Program, level: int, batches: Batches) -> Iterator[Any]:
     """Play the part of this partition."""
     from pyspark import TaskContext
 
-    from penstock.engine.protocol.messages import AtWork
-    from penstock.engine.worker.agent import agent_for
     from penstock.engine.worker.microbatch import pass_by, send_rows
+    from penstock.engine.worker.overdue import Overdue
     from penstock.engine.worker.replica import OperatorReplica
-    from penstock.engine.worker.source_slot import SourceSlot
-    from penstock.engine.worker.standby import Waiting
 
     task = TaskContext.get()
     if task is None:
@@ -48,20 +46,38 @@ def play(program: Program, level: int, batches: Batches) -> Iterator[Any]:
     if slot.operator is None:
         yield from pass_by(program, level, batches)
         return
+    if not program.realtime:
+        yield from OperatorReplica(program, level, slot.operator, slot.replica, batch).run(batches)
+        return
+    given = Overdue(batches)
+    try:
+        yield from _take_part(program, level, (slot.operator, slot.replica), given)
+    finally:
+        given.over()
+
+
+def _take_part(program: Program, level: int, me: ReplicaId, batches: Batches) -> Iterator[Any]:
+    """One replica, or slot of a source, in one attempt."""
+    from penstock.engine.protocol.messages import AtWork
+    from penstock.engine.worker.agent import agent_for
+    from penstock.engine.worker.replica import OperatorReplica
+    from penstock.engine.worker.source_slot import SourceSlot
+    from penstock.engine.worker.standby import Waiting
+
+    batch = _batch(program)
     if program.standby:
-        waiting = Waiting(program, (slot.operator, slot.replica), batch, batches)
+        waiting = Waiting(program, me, batch, batches)
         batches = waiting.batches
         if (called := waiting.await_call()) is None:
             return
         program = called
     try:
         if level == 0:
-            yield from SourceSlot(program, slot.operator, slot.replica, batch).run(batches)
+            yield from SourceSlot(program, *me, batch).run(batches)
         else:
-            yield from OperatorReplica(program, level, slot.operator, slot.replica, batch).run(batches)
-    except Exception:
-        if program.realtime:  # or else the driver takes it for one that was ended from outside
-            agent_for(program).tell(AtWork(program.generation, slot.operator, slot.replica, fails=True))
+            yield from OperatorReplica(program, level, *me, batch).run(batches)
+    except Exception:  # or else the driver takes it for one that was ended from outside
+        agent_for(program).tell(AtWork(program.generation, *me, fails=True))
         raise
 
 
