@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import sqlite3
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +15,7 @@ from penstock.sinks import CollectSink, DatabaseSink, collected
 from penstock.sources import TraceSource
 from penstock.topology import Topology
 from penstock.workload import constant
+from tests.sequences import is_whole, sequences
 from tests.waiting import LONG_S, until
 
 KILLS = 3
@@ -83,10 +81,6 @@ def test_whole_pools_catch_up_and_counts_stay_exact(tmp_path: Path) -> None:
             until(lambda before=before: come_back(run) > before)  # so they had been spread
         assert run.stop(LONG_S)
         sent = run.counters().sources["numbers"]
-    seen: dict[int, list[int]] = {}
-    with closing(sqlite3.connect(tmp_path / "counts.db")) as database:
-        events = [event for (event,) in database.execute("SELECT event FROM counts")]
-    for one in map(json.loads, events):
-        seen.setdefault(one["key"], []).append(one["seen"])
+    seen = sequences(tmp_path / "counts.db")
     assert sum(map(len, seen.values())) == sent
-    assert all(sorted(all_) == list(range(1, len(all_) + 1)) for all_ in seen.values())
+    assert all(map(is_whole, seen.values()))

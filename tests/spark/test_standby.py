@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +16,7 @@ from penstock.sinks import CollectSink, DatabaseSink
 from penstock.sources import TraceSource
 from penstock.topology import Topology
 from penstock.workload import constant
+from tests.sequences import is_whole, sequences
 from tests.waiting import LONG_S, until
 
 
@@ -55,13 +53,9 @@ def test_the_standby_goes_on_and_makes_room_and_counts_stay_exact(tmp_path: Path
         print("stood still for", [one.seconds and round(one.seconds, 2) for one in run.faults()], "s")
         assert run.stop(LONG_S)
         sent = run.counters().sources["numbers"]
-    seen: dict[int, list[int]] = {}
-    with closing(sqlite3.connect(tmp_path / "counts.db")) as database:
-        events = [event for (event,) in database.execute("SELECT event FROM counts")]
-    for one in map(json.loads, events):
-        seen.setdefault(one["key"], []).append(one["seen"])
+    seen = sequences(tmp_path / "counts.db")
     assert sum(map(len, seen.values())) == sent
-    assert all(sorted(all_) == list(range(1, len(all_) + 1)) for all_ in seen.values())
+    assert all(map(is_whole, seen.values()))
 
 
 def test_an_operators_error_is_not_taken_for_a_process_that_was_ended(tmp_path: Path, collected_in: Path) -> None:
