@@ -204,7 +204,7 @@ def test_a_keepers_query_is_played_on_in_batches(kept: str) -> None:
     assert nothing.events == decided.events >= 1500
     (only,) = found.operators
     assert nothing.replica_seconds == 15.0 * only.decision.before
-    assert (decided.backlog, nothing.backlog > 100) == (0, True)
+    assert decided.backlog == nothing.backlog == 0  # what was slow to begin with is made up for, too late
 
 
 def test_what_one_batch_may_take_is_not_late() -> None:
