@@ -9,6 +9,7 @@ import logging
 import secrets
 import ssl
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
@@ -78,7 +79,7 @@ class ControlServer:
         self._connections: set[asyncio.StreamWriter] = set()
         self._writers: dict[asyncio.StreamWriter, int] = {}  # those let in, and the last poll each has answered
         self._at_work: dict[asyncio.StreamWriter, AtWork] = {}  # what each has said last
-        self._failing = 0  # the last attempt of which a replica was about to fail
+        self._failing: deque[int] = deque(maxlen=MOST_COMPLAINTS)  # attempts of which a replica was about to fail
         self._latest: dict[type[Notice], Notice] = {}
         self._polls, self._polling = 0, threading.Lock()
         self._port = 0
@@ -131,7 +132,7 @@ class ControlServer:
 
     def fails(self, generation: int) -> bool:
         """Whether a replica of that attempt has been about to fail: whoever is lost then is a consequence."""
-        return self._failing == generation
+        return generation in self._failing
 
     def cut(self, paused: bool) -> None:
         """Break all connections and refuse new ones until called with False: a fault, for tests."""
@@ -271,7 +272,8 @@ class ControlServer:
             self._know(writer, message.reports)
         elif isinstance(message, AtWork):
             self._at_work[writer] = message
-            self._failing = max(self._failing, message.generation * message.fails)
+            if message.fails:
+                self._failing.append(message.generation)
         elif isinstance(message, Question):
             writer.write(frame(self._listener.answer(message)))
 

@@ -255,7 +255,7 @@ def test_a_process_that_is_lost_is_looked_at_unless_one_was_about_to_fail(dying:
     dying._tally.enter(Reports("host", 4711, 0, [report]), 0.0)
     dying.lost(AtWork(5, "count", 0))
     assert suspected == [(5, 4711, "the process of count/0 has ended")]
-    dying._server._failing = 5
+    dying._server._failing.append(5)
     dying.lost(AtWork(5, "count", 0))
     assert len(suspected) == 1
 
