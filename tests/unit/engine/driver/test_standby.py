@@ -17,25 +17,10 @@ from penstock.engine.driver.supervisor import Supervisor
 from penstock.engine.options import RunOptions
 from tests.waiting import until
 
+from .fake_query import FakeQuery
+
+EXITED = RuntimeError("Python worker exited unexpectedly")
 SILENT = Cause(Kind.ENVIRONMENT, "count/1 has said nothing for 10 s")
-
-
-class Query:
-    """A streaming query that lives until it is killed or stopped."""
-
-    def __init__(self, program: str) -> None:
-        self.program = program
-        self.isActive = True
-        self.stopped = False
-
-    def kill(self) -> None:
-        self.isActive = False
-
-    def exception(self) -> Exception:
-        return RuntimeError("Python worker exited unexpectedly")
-
-    def stop(self) -> None:
-        self.stopped, self.isActive = True, False
 
 
 class World:
@@ -44,7 +29,7 @@ class World:
     finishing = False
 
     def __init__(self) -> None:
-        self.queries: list[Query] = []
+        self.queries: list[FakeQuery] = []
         self.called: list[int] = []
         self.is_wanted = self.all_there = self.as_shipped = True
         self.fault: Exception | None = None
@@ -54,7 +39,7 @@ class World:
     def start(self, program: Any) -> Any:
         if self.fault is not None and program.startswith("standby"):
             raise self.fault
-        self.queries.append(Query(program))
+        self.queries.append(FakeQuery(program))
         return self.queries[-1]
 
     def can_start(self) -> bool:
@@ -122,11 +107,11 @@ def test_the_standby_goes_to_work_and_the_next_one_is_made(world: World, supervi
     supervisor = supervise()
     until(lambda: world.programs == ["5", "standby 6"])
     assert (supervisor.generation, world.called) == (5, [])
-    world.queries[0].kill()
+    world.queries[0].kill(EXITED)
     until(lambda: world.called == [6])
     until(lambda: world.programs == ["5", "standby 6", "standby 7"])
     assert (supervisor.generation, supervisor.restarts, supervisor.running) == (6, 1, world.queries[1])
-    world.queries[1].kill()
+    world.queries[1].kill(EXITED)
     until(lambda: supervisor.generation == 7)
     assert world.called == [6, 7]
 
@@ -134,7 +119,7 @@ def test_the_standby_goes_to_work_and_the_next_one_is_made(world: World, supervi
 def test_there_is_none_while_it_is_not_wanted(world: World, supervise: Any) -> None:
     world.is_wanted = False
     supervisor = supervise()
-    world.queries[0].kill()
+    world.queries[0].kill(EXITED)
     until(lambda: supervisor.restarts == 1)
     assert (world.programs, world.called) == (["5", "6"], [])
 
@@ -142,7 +127,7 @@ def test_there_is_none_while_it_is_not_wanted(world: World, supervise: Any) -> N
 def test_one_that_dies_is_made_anew_and_the_run_does_not_notice(world: World, supervise: Any) -> None:
     supervisor = supervise()
     until(lambda: len(world.queries) == 2)
-    world.queries[1].kill()
+    world.queries[1].kill(EXITED)
     until(lambda: world.programs == ["5", "standby 6", "standby 7"])
     assert (supervisor.generation, supervisor.restarts, supervisor.failure) == (5, 0, None)
 
@@ -150,7 +135,7 @@ def test_one_that_dies_is_made_anew_and_the_run_does_not_notice(world: World, su
 def test_one_that_cannot_be_made_is_no_fault_of_the_run(world: World, supervise: Any) -> None:
     world.fault = RuntimeError("no slots")
     supervisor = supervise()
-    world.queries[0].kill()
+    world.queries[0].kill(EXITED)
     until(lambda: supervisor.restarts == 1)
     assert (world.called, supervisor.failure) == ([], None)
     world.fault = None
@@ -163,7 +148,7 @@ def test_one_that_died_along_with_the_attempt_at_work_is_not_called(world: World
     until(lambda: len(world.queries) == 2)
     with supervisor._changing:
         for query in world.queries:
-            query.kill()
+            query.kill(EXITED)
     until(lambda: supervisor.restarts == 1)
     assert (world.called, world.programs[2]) == ([], "7")
 
@@ -172,7 +157,7 @@ def test_one_that_was_shipped_something_else_is_ended_and_not_called(world: Worl
     supervisor = supervise()
     until(lambda: len(world.queries) == 2)
     world.as_shipped = False
-    world.queries[0].kill()
+    world.queries[0].kill(EXITED)
     until(lambda: supervisor.restarts == 1)
     until(lambda: world.queries[1].stopped)
     assert world.called == []
@@ -182,7 +167,7 @@ def test_a_call_that_fails_counts_as_a_start_that_fails(world: World, supervise:
     supervisor = supervise()
     until(lambda: len(world.queries) == 2)
     world.fault = OSError("No space left on device")
-    world.queries[0].kill()
+    world.queries[0].kill(EXITED)
     until(lambda: world.queries[1].stopped)
     until(lambda: supervisor.cause is not None and "No space left" in supervisor.cause.text)
     world.fault = None
@@ -240,7 +225,7 @@ def test_one_that_is_left_makes_no_other(world: World, supervise: Any) -> None:
     supervisor = supervise()
     assert supervisor.leave(5)
     world.is_wanted = True
-    world.queries[0].kill()
+    world.queries[0].kill(EXITED)
     until(lambda: supervisor.died)
     assert world.programs == ["5"]
 

@@ -17,27 +17,9 @@ from penstock.engine.driver.supervisor import Supervisor
 from penstock.engine.options import RunOptions
 from tests.waiting import LONG_S
 
+from .fake_query import FakeQuery
+
 Tools = SimpleNamespace
-
-
-class FakeQuery:
-    """A streaming query that lives until it is killed."""
-
-    def __init__(self) -> None:
-        self.isActive = True
-        self.stopped = False
-        self.error: Exception | None = None
-
-    def kill(self, error: Exception | None) -> None:
-        self.error = error
-        self.isActive = False
-
-    def exception(self) -> Exception | None:
-        return self.error
-
-    def stop(self) -> None:
-        self.stopped = True
-        self.isActive = False
 
 
 class Starter:
