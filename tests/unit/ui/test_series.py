@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
+import msgspec
+
 from penstock.metrics.store import Store
+from penstock.ui.decided import Lately
 from penstock.ui.operators import operator_series, replicas_over_time
 from penstock.ui.series import POINTS, RunSeries
+from tests.services.database import Database
 
 from .conftest import RUN, Make
 
@@ -72,3 +78,19 @@ def test_what_waits_is_read_of_as_many_intervals_as_are_shown(store: Store, make
     assert found["width"] == 2
     assert None not in found["mean"]["booked"]
     assert found["mean"]["booked"][-1] == 2 * (POINTS + 100)
+
+
+def test_of_postgresql_the_page_reads_the_same(store: Store, make: Make, database: Database) -> None:
+    """Rows are read as the database has them, and each has its own kinds of numbers."""
+
+    def page(of: Store) -> object:
+        series, lately = RunSeries(of, RUN), Lately(of, RUN).at(3)
+        series.refresh()
+        shown = [series.overview(), operator_series(of, RUN, "count"), replicas_over_time(of, RUN), lately.refusals()]
+        return msgspec.json.decode(msgspec.json.encode(shown))
+
+    with closing(Store(database.url)) as other:
+        other.start_run(store.run(RUN), store.promise(RUN))
+        for number in (1, 2, 3):
+            other.write(RUN, make(number))
+        assert page(other) == page(store)
